@@ -66,6 +66,8 @@ func roleTexts() []roleText {
 		{names.KindNode, names.RoleHairpin, "", "does not track twice what the node's own kernel gets back"},
 		{names.KindNode, names.RoleSpoofGuard, "",
 			"for the switch of a [network](../features/networks.md): see `spoof-guard` of Cluster"},
+		{names.KindNode, names.RoleUnserved, "", "for the switch of a " +
+			"[primary network](../features/primary-networks.md): see `unserved` of Cluster"},
 		{names.KindGateway, names.RoleRouter, "", "the gateway router"},
 		{names.KindGateway, names.RoleRouterToJoin, "", "the gateway router's port to the join switch"},
 		{names.KindGateway, names.RoleJoinToRouter, "", "the join switch's port to the gateway router"},
@@ -177,8 +179,10 @@ func rowsPage(t *testing.T) string {
 		}
 	}
 	b.WriteString("\n" + wrap("", "", "`Load_Balancer_Group` has no `external_ids`. Its rows belong to the owners "+
-		"`Cluster` (`"+names.ClusterLBGroup+"`) and `Zone` (`"+names.ZoneLBGroup("ZONE")+"`, `"+names.ZoneLBGroup("")+
-		"` for nodes without a zone), and are known by name and UUID.") + "\n## Other external_ids\n\n" +
+		"`Cluster` (`"+names.ClusterLBGroup+"`, and in a [primary network](../features/primary-networks.md) `"+
+		names.LBGroup("NETWORK/"+names.ClusterOwner)+"` or `"+names.LBGroup("NETWORK/"+names.UserOwner)+"`), `Zone` (`"+
+		names.ZoneLBGroup("ZONE")+"`, `"+names.ZoneLBGroup("")+"` for nodes without a zone) and `Exit` (`"+
+		names.ExitLBGroup+"`), and are known by name and UUID.") + "\n## Other external_ids\n\n" +
 		"The master writes these and removes them where they are not wanted. It leaves all other keys alone.\n\n" +
 		"| key | tables |\n|---|---|\n")
 	for _, key := range keys.sorted() {

@@ -38,7 +38,7 @@ type Network struct {
 	// Hosts is true when nodes themselves are in the network: each has a management port. The commands that set up nodes
 	// by hand find this network by the marks on its router.
 	Hosts    bool
-	Services bool // Services are reachable from it
+	Services bool // the Services of pods in no primary network are reachable from it
 	// Primary is true for a network that has the default routes of its pods. They leave it by way of their node.
 	Primary bool
 	// UserDefined is true for the network of a UserDefinedNetwork or ClusterUserDefinedNetwork.
@@ -77,6 +77,14 @@ func (n *Network) SwitchRow(table string, node *Node) string {
 		return names.NodeRow(table, n.Name.Owner(node.Name), names.RoleSwitch, node.UID)
 	}
 	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleSwitch, "")
+}
+
+// Balances is true when the network's switches have load balancers: those of a group of the network.
+func (n *Network) Balances() bool { return n.Services || n.Primary }
+
+// LBGroupRow is the UUID of the row of that group, in the table of load balancer groups.
+func (n *Network) LBGroupRow(table string) string {
+	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleLBGroup, "")
 }
 
 // RouterRow is the UUID of the row of the network's distributed router in the table of logical routers.

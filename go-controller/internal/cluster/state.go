@@ -45,11 +45,12 @@ type State struct {
 	indexes map[reflect.Type]Index
 	byKind  map[Kind][]Index // the indexes that depend on a kind
 
-	podsByNode      NameSets[string]
-	podsByNetwork   NameSets[names.Network] // other than the cluster's own
-	askers          NameSets[string]        // pods that ask for further interfaces, by namespace
-	primaries       NameSets[string]        // networks that are to be a namespace's primary one, by namespace
-	slicesByService NameSets[Name]
+	podsByNode        NameSets[string]
+	podsByNetwork     NameSets[names.Network] // other than the cluster's own
+	askers            NameSets[string]        // pods that ask for further interfaces, by namespace
+	primaries         NameSets[string]        // networks that are to be a namespace's primary one, by namespace
+	slicesByService   NameSets[Name]
+	slicesByNamespace NameSets[string] // those of a service
 }
 
 // HeldPolicies is for which kinds of policies what isolates pods stays.
@@ -86,6 +87,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		askers:                 NameSets[string]{},
 		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
+		slicesByNamespace:      NameSets[string]{},
 	}
 	s.AddNetwork(ownNetwork(c))
 	s.Grants = s.In(names.Own)
@@ -185,7 +187,7 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// place adds an object to podsByNode, podsByNetwork, askers or slicesByService, or removes it.
+// place adds an object to the sets of names by something else, such as podsByNode, or removes it.
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
@@ -199,6 +201,7 @@ func (s *State) place(o Object, in bool) {
 	case *EndpointSlice:
 		if o.Service != "" {
 			s.slicesByService.Put(Name{o.Name.Namespace, o.Service}, o.Name, in)
+			s.slicesByNamespace.Put(o.Name.Namespace, o.Name, in)
 		}
 	}
 }

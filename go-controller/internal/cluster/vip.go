@@ -37,7 +37,9 @@ const (
 func (w Withheld) Served() bool { return w == NotWithheld || w == SourcesLimits }
 
 // Refused is true when the address is somebody else's, or not one that the operator allows.
-func (w Withheld) Refused() bool { return !w.Served() && w != ProxyMode && w != OverLimit }
+func (w Withheld) Refused() bool {
+	return !w.Served() && w != ProxyMode && w != OverLimit && w != NotInPrimary
+}
 
 // ServiceAddr is an address that a service names.
 type ServiceAddr struct {

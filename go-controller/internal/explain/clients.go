@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -102,7 +103,7 @@ func hints(
 	return out
 }
 
-func texts(at []netip.AddrPort) []string {
+func texts[T fmt.Stringer](at []T) []string {
 	out := make([]string, len(at))
 	for i, a := range at {
 		out[i] = a.String()

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
-// notes describes the effects of a service's fields that its ports do not show.
-func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
+// notes describes the effects of a service's fields that its ports do not show, in the network in which it is served.
+func notes(n *cluster.Network, svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 	if svc.Type == cluster.ExternalName {
 		return []string{"spec.type: ExternalName: DNS answers for the service; the network has nothing to do"}
 	}
@@ -48,6 +48,9 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 		note(true, "spec.sessionAffinity: ClientIP for %d s: OVN remembers each client's backend for that "+
 			"time, and loses the packet from which it learns a client", svc.AffinitySeconds)
 	}
+	if n == nil || !n.Hosts {
+		return out // the problems say what is not served
+	}
 	note(svc.InternalLocal, "spec.internalTrafficPolicy: Local: at the ClusterIPs, clients reach only endpoints on "+
 		"their own node; packets from a node without endpoints are dropped")
 	if line := checks(svc); line != "" {
@@ -66,6 +69,19 @@ func notes(svc *cluster.Service, eps []*cluster.EndpointSlice) []string {
 		"200 if an endpoint on the node is ready, otherwise 503", svc.HealthCheckPort)
 	note(len(ports) > 0, "spec.ports: the nodes' kernels answer on the node ports %s "+
 		"and forward to the ClusterIPs", strings.Join(ports, ", "))
+	return out
+}
+
+// inPrimary describes how a service is served in a primary network. strangers are endpoints that do not serve there.
+func inPrimary(n *cluster.Network, strangers []netip.Addr) (out []string) {
+	if n == nil || n.Hosts {
+		return nil
+	}
+	out = []string{n.Name.Message("the service is in this primary network: only its pods reach it, at the ClusterIPs")}
+	if len(strangers) > 0 {
+		out = append(out, fmt.Sprintf("endpoints: left out, because only pods of the network serve: %s",
+			strings.Join(texts(strangers), ", ")))
+	}
 	return out
 }
 

@@ -69,8 +69,10 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 		return nil, unknown(s, n)
 	}
 	out := &Service{Name: n.String(), Type: string(svc.Type), Ports: []Port{}, Notes: []string{}, Problems: []string{}}
-	eps, _ := svc.Within(s.Config.Services, s.SlicesOf(n)) // problems has how many are left out
-	addrs, outside := svc.Addresses(s.Config.Services, index.TakenOf(s)), svc.OutsidePorts()
+	network, _ := s.ServedIn(svc) // problems has why it is none
+	all, strangers := s.SlicesIn(network, n)
+	eps, _ := svc.Within(s.Config.Services, all) // problems has how many are left out
+	addrs, outside := svc.AddressesIn(network, s.Config.Services, index.TakenOf(s)), svc.OutsidePorts()
 	for i, p := range svc.Ports {
 		for _, is4 := range []bool{true, false} {
 			for _, local := range []bool{true, false} {
@@ -82,7 +84,7 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 		}
 	}
 	unchecked := noteChecks(s, svc, out.Ports)
-	out.Notes = append(out.Notes, slices.Concat(notes(svc, eps), unchecked)...)
+	out.Notes = append(out.Notes, slices.Concat(notes(network, svc, eps), inPrimary(network, strangers), unchecked)...)
 	for _, p := range problems {
 		if p.Ref == svc.Ref() || slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool { return e.Ref() == p.Ref }) {
 			out.Problems = append(out.Problems, p.Error())

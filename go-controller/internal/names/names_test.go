@@ -137,3 +137,22 @@ func TestKindsListsEveryKindOnce(t *testing.T) {
 		t.Errorf("Kinds() = %v, want %v", got, want)
 	}
 }
+
+// Load_Balancer_Groups of networks tell by their names whose they are.
+func TestLBGroupOwner(t *testing.T) {
+	for name, want := range map[string]string{
+		names.LBGroup(names.ClusterOwner):                            "Cluster cluster",
+		names.LBGroup(names.Defined("a", "b").Owner("cluster")):      "Cluster a.b/cluster",
+		names.LBGroup(names.Defined("a", "b").Owner("user-defined")): "Cluster a.b/user-defined",
+		names.ZoneLBGroup("a_clusterLBGroup"):                        "Zone a_clusterLBGroup",
+		names.ExitLBGroup:                                            "Exit cluster",
+		"a.b_nodeLBGroup":                                            "",
+		"mineLBGroup":                                                "",
+		"a.b_cluster":                                                "",
+	} {
+		kind, owner, ok := names.LBGroupOwner(name)
+		if got := string(kind) + " " + owner; ok != (want != "") || ok && got != want {
+			t.Errorf("owner of %s: %s, %t, want %q", name, got, ok, want)
+		}
+	}
+}

@@ -10,9 +10,19 @@ import (
 const (
 	DefaultClusterRouter = "ovn_cluster_router"
 	JoinSwitch           = "join"
-	ClusterLBGroup       = "clusterLBGroup" // the Load_Balancer_Group that every node switch and gateway router carries
+	ClusterLBGroup       = ClusterOwner + lbGroup // the Load_Balancer_Group that every node switch carries
 	IntegrationBridge    = "br-int"
 )
+
+// lbGroup ends the names of the Load_Balancer_Groups of networks.
+const lbGroup = "LBGroup"
+
+// LBGroup is the Load_Balancer_Group of a network, "clusterLBGroup" in the cluster's own network. owner is that of what
+// the network has once: Network.Owner of ClusterOwner or UserOwner.
+func LBGroup(owner string) string {
+	n, name := NetworkOf(owner)
+	return n.within("_", name+lbGroup)
+}
 
 // zoneLBGroup begins the names of the Load_Balancer_Groups of zones.
 const zoneLBGroup = "zoneLBGroup_"
@@ -30,8 +40,12 @@ func LBGroupOwner(name string) (k Kind, owner string, ok bool) {
 	if name == ExitLBGroup {
 		return KindExit, ClusterOwner, true
 	}
-	owner, ok = strings.CutPrefix(name, zoneLBGroup)
-	return KindZone, owner, ok && owner != ""
+	if owner, ok = strings.CutPrefix(name, zoneLBGroup); ok {
+		return KindZone, owner, owner != ""
+	}
+	name, ok = strings.CutSuffix(name, lbGroup)
+	network, name, further := strings.Cut(name, "_")
+	return KindCluster, Network(network).Owner(name), ok && further && (name == ClusterOwner || name == UserOwner)
 }
 
 // As whom a server on a node's host network sees who reaches it through a

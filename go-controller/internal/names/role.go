@@ -34,7 +34,7 @@ const (
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
-	RoleUnserved     = "unserved"      // Cluster: the ACL that drops what is for a ClusterIP and got no backend
+	RoleUnserved     = "unserved"      // Cluster, Node: the ACL that drops what is for a ClusterIP and got no backend
 	RoleSpoofGuard   = "spoof-guard"   // Cluster, Node: the ACL that drops what only the network may send
 	RoleHairpin      = "hairpin"       // Node: what its own kernel gets back is not tracked twice
 	RolePort         = "port"          // Pod: its logical switch port

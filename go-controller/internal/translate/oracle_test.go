@@ -245,8 +245,10 @@ func TestIncrementalEqualsFull(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
 			n := 0
-			run(t, newPath(seed), m, 150, func() {
-				if n++; n%30 == 0 {
+			p := newPath(seed)
+			p.primary = seed%4 == 1
+			run(t, p, m, 150, func() {
+				if n++; n%30 == 0 || p.primary && n > 30 && n%5 == 0 {
 					m.check(t)
 				}
 			})

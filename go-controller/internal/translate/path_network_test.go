@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -15,6 +16,9 @@ const manyDefinitions = 3
 // definition is a NetworkAttachmentDefinition: a network of any topology, one that can't be used, or another plugin's.
 func (p *path) definition() cluster.Object {
 	d := &cluster.NetworkDefinition{Name: p.name("d", manyDefinitions), UID: p.uid()}
+	if p.primary && p.chance(80) {
+		d.Name.Name = "d0"
+	}
 	n := &cluster.Network{Name: names.Defined(d.Name.Namespace, d.Name.Name), MTU: []int{0, 0, 1300}[p.r.IntN(3)]}
 	shared := func(ps ...string) {
 		for _, text := range ps {
@@ -25,7 +29,11 @@ func (p *path) definition() cluster.Object {
 		}
 	}
 	d.Network = n
-	switch p.r.IntN(10) {
+	kind := p.r.IntN(10)
+	if p.primary {
+		kind = 5 + kind/3
+	}
+	switch kind {
 	case 0:
 		d.Network, d.Invalid = nil, "spec.config: wrong"
 	case 1:
@@ -130,4 +138,17 @@ func (p *path) request(iface string) cluster.Attachment {
 		a.Asked.Unserved = "default-route"
 	}
 	return a
+}
+
+// addrOf is most often an address that a pod has in the cluster's own network, and otherwise another one.
+func (p *path) addrOf(pod cluster.Name, otherwise netip.Addr) netip.Addr {
+	o, ok := p.objects[cluster.Ref{Kind: cluster.KindPod, Name: pod}].(*cluster.Pod)
+	if !ok || p.chance(10) {
+		return otherwise
+	}
+	net, err := annotation.ParsePodNetworks(o.Annotated)
+	if err != nil || len(net.IPs) == 0 {
+		return otherwise
+	}
+	return net.IPs[p.r.IntN(len(net.IPs))].Addr()
 }

@@ -23,7 +23,7 @@ func (p *path) labels() cluster.Labels {
 // namespaceLabels are those of a namespace, whose pods may be in a primary network.
 func (p *path) namespaceLabels() cluster.Labels {
 	out := maps.Collect(p.labels().All())
-	if p.chance(30) {
+	if p.chance(30) || p.primary && p.chance(90) {
 		out[names.PrimaryLabel] = ""
 	}
 	return cluster.NewLabels(out)

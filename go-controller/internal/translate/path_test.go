@@ -43,6 +43,8 @@ type path struct {
 	objects map[cluster.Ref]cluster.Object
 	uids    int
 	clock   int64
+	// primary is true for a path on which most namespaces have a primary network, and their services are plain ones.
+	primary bool
 }
 
 func newPath(seed uint64) *path {
@@ -217,6 +219,9 @@ func (p *path) pod() cluster.Object {
 func (p *path) service() cluster.Object {
 	s := &cluster.Service{Name: p.name("s", manyServices), UID: p.uid(), Created: p.clock, Type: cluster.LoadBalancer,
 		Headless: p.chance(5)}
+	if p.primary && p.chance(20) {
+		s.Name = cluster.ExitServices()[p.r.IntN(2)]
+	}
 	if old, ok := p.objects[s.Ref()].(*cluster.Service); ok && p.chance(70) {
 		s.UID, s.Created = old.UID, old.Created
 	}
@@ -246,7 +251,7 @@ func (p *path) service() cluster.Object {
 	if p.chance(25) {
 		s.HealthCheck = annotation.HealthCheck{Interval: 1 + p.r.IntN(2), Timeout: 1, Successes: 1, Failures: 1}
 	}
-	s.InternalLocal, s.ExternalLocal, s.PublishNotReady = p.chance(25), p.chance(20), p.chance(10)
+	s.InternalLocal, s.ExternalLocal, s.PublishNotReady = p.chance(25) && !p.primary, p.chance(20), p.chance(10)
 	return s
 }
 
@@ -272,15 +277,16 @@ func (p *path) slice() cluster.Object {
 				Port: uint16(8080 + p.r.IntN(2))})
 		}
 	}
-	zoned, noded, ready := p.chance(50), p.chance(30), p.chance(50)
+	zoned, noded, ready := p.chance(50), p.chance(30), p.primary || p.chance(50)
 	for range p.r.IntN(4) {
 		ep := cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(3 + p.r.IntN(40))}),
 			Conditions: cluster.Conditions(p.r.IntN(8)), Node: fmt.Sprintf("n%d", p.r.IntN(manyNodes))}
 		if p.chance(30) {
 			ep.Addr = netip.AddrFrom16([16]byte{0: 0xfd, 1: 1, 15: byte(3 + p.r.IntN(40))})
 		}
-		if p.chance(50) {
+		if p.primary || p.chance(50) {
 			ep.Zone, ep.Pod = "a", fmt.Sprintf("p%d", p.r.IntN(manyPods))
+			ep.Addr = p.addrOf(cluster.Name{Namespace: e.Name.Namespace, Name: ep.Pod}, ep.Addr)
 		}
 		if zoned && p.chance(90) { // one without a hint is enough for none to count
 			ep.ForZones = []string{"a", "b", "a,b", "c"}[p.r.IntN(4)]

@@ -99,8 +99,8 @@ func TestPrimary(t *testing.T) {
 	tenants := map[string]string{"red": fmt.Sprintf(primaryTenant, "red", layer2), "green": userTenant,
 		"blue": fmt.Sprintf(primaryTenant, "blue", layer3)}
 	for ns, network := range tenants {
-		manifest := network + probedPod(ns, ns+"-1", "n1", "") +
-			probedPod(ns, ns+"-2", "n2", "") + probedPod(ns, ns+"-3", "n2", "")
+		manifest := network + probedPod(ns, ns+"-1", "n1", `app: web, itself: "yes"`) +
+			probedPod(ns, ns+"-2", "n2", "app: web") + probedPod(ns, ns+"-3", "n2", "")
 		machines.Kubectl(t, c, manifest, "apply", "-f", "-")
 	}
 	for ns := range tenants {
@@ -109,6 +109,9 @@ func TestPrimary(t *testing.T) {
 	for ns := range tenants {
 		t.Run(ns+" within", func(t *testing.T) { tryWithin(t, c, ns) })
 		t.Run(ns+" outside", func(t *testing.T) { tryOutside(t, c, ns) })
+		t.Run(ns+" services", func(t *testing.T) {
+			tryServices(t, c, ns, map[string]int{"red": 30201, "green": 30202, "blue": 30203}[ns])
+		})
 	}
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
 	machines.InSync(t, c)
@@ -382,9 +385,9 @@ func tryPrimaryRemoval(t *testing.T, c *sandbox.Cluster) {
 			t.Errorf("ovn-nbctl %s: %s, %v: want nothing of the networks", command, out, err)
 		}
 	}
-	out, err := c.NBCtl(t.Context(), "find", "Load_Balancer_Group", "name=exitLBGroup")
-	if err != nil || out != "" {
-		t.Errorf("load balancer group of exits: %s, %v: want none", out, err)
+	out, err := c.NBCtl(t.Context(), "--bare", "--columns=name", "list", "Load_Balancer_Group")
+	if err != nil || strings.Contains(out, "exit") || strings.Contains(out, ".own") {
+		t.Errorf("load balancer groups %s, %v: want none of exits and of the networks", out, err)
 	}
 	for _, n := range c.Nodes {
 		out := machines.Kubectl(t, c, "", "get", "node", n.Spec.Name, "-o", "jsonpath={.metadata.annotations}")

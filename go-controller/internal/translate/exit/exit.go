@@ -69,7 +69,7 @@ func (t Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	case cluster.KindServiceCIDR:
 		return t.Owners(s)
 	case cluster.KindService, cluster.KindEndpointSlice:
-		if serves(c.Old) || serves(c.New) {
+		if serves(c.Old) || serves(c.New) || slices.ContainsFunc(c.About(index.VIPHolder), exits) {
 			out = append(out, shared())
 		}
 	case cluster.KindNode:
@@ -84,7 +84,7 @@ func (t Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 	}
 	for _, svc := range c.About(index.AddressTaken) {
-		if slices.Contains(served(), svc) && c.Ref.Kind != cluster.KindService {
+		if exits(svc) && c.Ref.Kind != cluster.KindService {
 			return append(out, shared())
 		}
 	}
@@ -269,18 +269,16 @@ func (r exitRows) fromPods() string {
 	return names.RouterToSwitch(r.network.Name.SharedSwitch())
 }
 
-// served lists the services that pods of primary networks reach in the cluster's own network.
-func served() []cluster.Name {
-	return []cluster.Name{{Namespace: "default", Name: "kubernetes"}, {Namespace: "kube-system", Name: "kube-dns"}}
-}
+// exits is true for the name of one of cluster.ExitServices.
+func exits(svc cluster.Name) bool { return slices.Contains(cluster.ExitServices(), svc) }
 
-// serves is true for one of these services, or a slice of its endpoints.
+// serves is true for one of cluster.ExitServices, or a slice of its endpoints.
 func serves(o cluster.Object) bool {
 	switch o := o.(type) {
 	case *cluster.Service:
-		return slices.Contains(served(), o.Name)
+		return exits(o.Name)
 	case *cluster.EndpointSlice:
-		return slices.Contains(served(), cluster.Name{Namespace: o.Name.Namespace, Name: o.Service})
+		return exits(cluster.Name{Namespace: o.Name.Namespace, Name: o.Service})
 	}
 	return false
 }
@@ -292,7 +290,7 @@ func (t Translator) shared(s *cluster.State, o nb.Owner) (out translate.Rows) {
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
 	out.Rows = []nb.Row{m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ExitLBGroup})}
-	for _, name := range served() {
+	for _, name := range cluster.ExitServices() {
 		svc := s.Services[name]
 		if svc == nil {
 			continue

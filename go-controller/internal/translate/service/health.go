@@ -19,7 +19,7 @@ import (
 func (r serviceRows) healthChecks(
 	proto cluster.Protocol, role string, lb *nbdb.LoadBalancer, eps []*cluster.EndpointSlice,
 ) []nb.Row {
-	if !Checks(r.svc, proto) {
+	if !Checks(r.svc, proto) || !r.network.Hosts {
 		return nil
 	}
 	svc := r.svc

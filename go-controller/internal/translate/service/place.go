@@ -37,8 +37,9 @@ const (
 )
 
 // placements are the load balancers for VIPs of one protocol. A VIP is in the one for all nodes, or in those of zones,
-// or in those of nodes. No node has a VIP in two load balancers: OVN would take either of them.
-func placements(s *cluster.State, choices []choice) []placement {
+// or in those of nodes. No node has a VIP in two load balancers: OVN would take either of them. In a primary network no
+// VIP differs between clients (cluster.State.SlicesIn): all are in the group of the network.
+func placements(s *cluster.State, n *cluster.Network, choices []choice) []placement {
 	var all, byZone, byNode []choice
 	for _, c := range choices {
 		switch {
@@ -52,7 +53,7 @@ func placements(s *cluster.State, choices []choice) []placement {
 	}
 	var out []placement
 	if len(all) > 0 {
-		group := names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)
+		group := n.LBGroupRow(nbdb.LoadBalancerGroupTable)
 		out = append(out, placement{allNodes, vipsFor(all, "", ""), []nb.Slot{inGroup(group)}})
 	}
 	return slices.Concat(out, zonePlacements(s, byZone), nodePlacements(s, byNode))

@@ -5,19 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // The reasons of reports: another Service has an address and port of this one; an external address is somebody else's,
-// or not allowed; the Service asks for more than the limits allow.
+// or not allowed; the Service asks for more than the limits allow; its pods are in
+// a primary network, in which not all of it is served.
 const (
 	ReasonAddressInUse     = "AddressInUse"
 	ReasonAddressRefused   = "ExternalAddressRefused"
 	ReasonTooManyVIPs      = "TooManyVirtualAddresses"
 	ReasonTooManyEndpoints = "TooManyEndpoints"
-	ReasonPrimary          = "ServiceNotServed"
+	ReasonNotServed        = "ServiceNotServed"
 )
 
 // mostListed is how many lost addresses a report spells out.
@@ -63,9 +65,31 @@ func overLimits(c config.Services, svc *cluster.Service, left int) []cluster.Pro
 }
 
 // unserved reports that a service of a namespace with a primary network does not answer.
-func unserved(svc *cluster.Service) []cluster.Problem {
-	return report(svc, ReasonPrimary, []string{"the pods of the namespace are in a primary network, for which services " +
-		"are not served: it does not answer"}, "")
+func unserved(svc *cluster.Service, why string) []cluster.Problem {
+	return report(svc, ReasonNotServed, []string{why}, ": the service does not answer")
+}
+
+// partly reports what of a service is not served in a primary network.
+func partly(n *cluster.Network, svc *cluster.Service, addrs []cluster.ServiceAddr) []cluster.Problem {
+	if n.Hosts {
+		return nil
+	}
+	var list []string
+	for _, p := range svc.Ports {
+		if p.NodePort != 0 {
+			list = append(list, fmt.Sprintf("spec.ports: node port %d/%s", p.NodePort, p.Protocol))
+		}
+	}
+	for _, a := range addrs {
+		if a.Withheld == cluster.NotInPrimary {
+			list = append(list, fmt.Sprintf("%s: %s", a.Origin, a.Addr))
+		}
+	}
+	if svc.HealthCheck.Interval > 0 {
+		list = append(list, "metadata.annotations: "+annotation.ServiceHealthCheck)
+	}
+	return report(svc, ReasonNotServed, list, ": it is not served, because the pods of the namespace are in a primary "+
+		"network: pods of the network reach the service at its ClusterIPs")
 }
 
 // report is a Problem that lists what is wrong, and then what would be right; none when nothing is wrong.

@@ -34,7 +34,8 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode},
+		Kinds: []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode, cluster.KindPod,
+			cluster.KindNetworkDefinition, cluster.KindUserNetwork},
 		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken, index.GatewayExists,
 			index.PrimaryOf},
 	}
@@ -66,14 +67,17 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return owners(of)
 }
 
-// ofPrimaries lists the services of namespaces whose primary network is another now.
+// ofPrimaries lists the services that are affected by a change of primary networks: those of namespaces whose primary
+// network is another now, or is defined otherwise, and those with an endpoint that gained or lost an address.
 func ofPrimaries(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 	for _, namespace := range c.About(index.PrimaryOf) {
-		for svc := range s.Services {
-			if svc.Namespace == namespace.Name {
-				out = append(out, svc)
-			}
-		}
+		out = append(out, s.ServicesIn(namespace.Name)...)
+	}
+	switch namespace := c.Ref.Name.Namespace; {
+	case c.Ref.Kind == cluster.KindPod && c.Granted:
+		out = append(out, s.ServicesOfPod(c.Ref.Name)...)
+	case c.Ref.Kind.Defines() && s.Locked(c.Ref.Name) && !c.Concerns(index.PrimaryOf):
+		out = append(out, s.ServicesIn(namespace)...)
 	}
 	return out
 }
@@ -107,16 +111,18 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if svc == nil || len(svc.ClusterIPs) == 0 {
 		return translate.Rows{}, nil
 	}
-	r := serviceRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: svc.UID}, svc: svc, state: s}
-	if s.Locked(svc.Name) {
-		return translate.Rows{Reports: unserved(svc)}, nil
+	n, why := s.ServedIn(svc)
+	if n == nil {
+		return translate.Rows{Reports: unserved(svc, why)}, nil
 	}
-	r.addrs = svc.Addresses(s.Config.Services, index.TakenOf(s))
-	eps, left := svc.Within(s.Config.Services, s.SlicesOf(svc.Name))
+	r := serviceRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: svc.UID}, svc: svc, state: s, network: n}
+	r.addrs = svc.AddressesIn(n, s.Config.Services, index.TakenOf(s))
+	all, _ := s.SlicesIn(n, svc.Name)
+	eps, left := svc.Within(s.Config.Services, all)
 	out := translate.Rows{Reports: slices.Concat(lostVIPs(s, svc, r.addrs), refused(svc, r.addrs),
-		overLimits(s.Config.Services, svc, left))}
+		overLimits(s.Config.Services, svc, left), partly(n, svc, r.addrs))}
 	for _, proto := range cluster.Protocols() {
-		for _, p := range placements(s, r.choices(proto, eps)) {
+		for _, p := range placements(s, n, r.choices(proto, eps)) {
 			out.Rows = append(out.Rows, r.loadBalancer(proto, p, eps)...)
 		}
 	}
@@ -128,9 +134,10 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 // serviceRows makes the rows of one service.
 type serviceRows struct {
 	translate.Maker
-	svc   *cluster.Service
-	addrs []cluster.ServiceAddr
-	state *cluster.State
+	svc     *cluster.Service
+	addrs   []cluster.ServiceAddr
+	state   *cluster.State
+	network *cluster.Network // in which clients reach the service
 }
 
 // choices lists every VIP of the protocol that the service has, with its backends.

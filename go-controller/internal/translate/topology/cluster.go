@@ -2,6 +2,7 @@ package topology
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -31,7 +32,7 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindClusterUserNetwork},
+			cluster.KindClusterUserNetwork, cluster.KindService},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
@@ -41,7 +42,21 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind.Defines() {
 		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
+	if c.Ref.Kind == cluster.KindService {
+		return sharedPrimaries(s, c)
+	}
 	return t.Owners(s)
+}
+
+// sharedPrimaries lists the owners of primary networks' rows, if a service that exits have was changed.
+func sharedPrimaries(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	if !slices.Contains(cluster.ExitServices(), c.Ref.Name) {
+		return nil
+	}
+	for _, n := range s.PrimaryNetworks() {
+		out = append(out, nb.Owner{Kind: names.KindCluster, Name: n.ClusterOwner()})
+	}
+	return out
 }
 
 // Rows implements translate.Translator.
@@ -80,8 +95,8 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		return translate.Rows{}, err
 	}
 	rows = append(rows, join...)
-	if n.Services {
-		rows = append(rows, m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.ClusterLBGroup}))
+	if n.Balances() {
+		rows = append(rows, lbGroup(m, n))
 	}
 	if n.Hosts {
 		rows = append(rows, allNodes(m, s)...)
@@ -89,6 +104,11 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	rows = append(rows, leaving(m, n)...)
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
+}
+
+// lbGroup is the load balancer group of the network's services.
+func lbGroup(m translate.Maker, n *cluster.Network) nb.Row {
+	return m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.LBGroup(n.ClusterOwner())})
 }
 
 // leaving is what a primary network's router has for packets that leave the network. The policies of exits send them

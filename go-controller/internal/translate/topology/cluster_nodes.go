@@ -1,9 +1,11 @@
 package topology
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -17,17 +19,27 @@ func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 		m.Row(names.RoleMcastRouters, &nbdb.PortGroup{Name: names.MulticastRouters}),
 		spoofGuard(m, translate.OnAllNodes("acls")),
 	}
-	rows = append(rows, noBackend(m, s)...)
+	rows = append(rows, noBackend(m, s, nil, translate.OnAllNodes("acls"))...)
 	return append(rows, multicastRows(m)...)
 }
 
 // noBackend drops packets to a ClusterIP that got no backend, already at the node's switch. The cluster router would
 // drop them, too (policies). But by then connection tracking has an entry with the ClusterIP as the destination: a UDP
 // client that keeps its source port would never get a backend that is added later.
-func noBackend(m translate.Maker, s *cluster.State) []nb.Row {
+//
+// The same holds in a primary network, where the exit would drop them. What the exits' load balancers take passes: the
+// match has ranges without it. An ACL that allows it would have the switch track all connections, also in a network
+// without services.
+func noBackend(m translate.Maker, s *cluster.State, passes []netip.Prefix, in nb.Slot) []nb.Row {
 	var either []string
 	for _, p := range s.ServiceRanges() {
-		either = append(either, translate.Destination(p))
+		var rest []string
+		for _, part := range ipnet.Minus(p, passes) {
+			rest = append(rest, part.String())
+		}
+		if len(rest) > 0 {
+			either = append(either, translate.OneOf(names.FamilyOf(p.Addr().Is4()), "dst", rest))
+		}
 	}
 	if len(either) == 0 {
 		return nil
@@ -35,5 +47,5 @@ func noBackend(m translate.Maker, s *cluster.State) []nb.Row {
 	return []nb.Row{m.Row(names.RoleUnserved, &nbdb.ACL{
 		Priority: names.ACLUnserved, Direction: nbdb.ACLDirectionFromLport, Match: strings.Join(either, " || "),
 		Action: nbdb.ACLActionDrop, Options: map[string]string{"apply-after-lb": "true"},
-	}, translate.OnAllNodes("acls"))}
+	}, in)}
 }

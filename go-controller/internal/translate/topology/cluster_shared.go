@@ -16,13 +16,18 @@ import (
 // through which each node's bridge joins it to the network outside. The guard against spoofing is for networks that
 // give addresses: in others pods may be DHCP clients and servers.
 func sharedSwitch(m translate.Maker, s *cluster.State, n *cluster.Network) ([]nb.Row, error) {
-	rows := []nb.Row{m.Row(names.RoleSwitch, &nbdb.LogicalSwitch{Name: n.Name.SharedSwitch()})}
+	ls := &nbdb.LogicalSwitch{Name: n.Name.SharedSwitch()}
+	if n.Balances() {
+		ls.LoadBalancerGroup = []string{n.LBGroupRow(nbdb.LoadBalancerGroupTable)}
+	}
+	rows := []nb.Row{m.Row(names.RoleSwitch, ls)}
 	if len(n.Subnets) > 0 {
 		rows = append(rows, spoofGuard(m, m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "acls")))
 	}
 	if n.Primary {
 		routed, err := sharedRouter(m, s, n)
-		return append(rows, routed...), err
+		dropped := noBackend(m, s, s.ExitAddresses(), m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "acls"))
+		return slices.Concat(rows, dropped, []nb.Row{lbGroup(m, n)}, routed), err
 	}
 	if n.Topology != cluster.Localnet {
 		return rows, nil

@@ -43,10 +43,24 @@ func inNetworks(s *cluster.State, node string) (out []nb.Owner) {
 	return out
 }
 
-// Depends implements translate.Translator. An ACL of each node has the ranges of ClusterIPs.
+// inPrimaries lists the owners of nodes' rows in primary networks, if a service that exits have was changed.
+func inPrimaries(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	if !slices.Contains(cluster.ExitServices(), c.Ref.Name) {
+		return nil
+	}
+	for _, n := range s.PrimaryNetworks() {
+		for node := range s.In(n.Name).NodeSubnets {
+			out = append(out, nb.Owner{Kind: names.KindNode, Name: n.Name.Owner(node)})
+		}
+	}
+	return out
+}
+
+// Depends implements translate.Translator. An ACL of each node has the ranges of ClusterIPs. In a primary network they
+// lack those of the services that exits have.
 func (Node) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindNode, cluster.KindServiceCIDR},
+		Kinds:    []cluster.Kind{cluster.KindNode, cluster.KindServiceCIDR, cluster.KindService},
 		Subjects: []cluster.Subject{index.GatewayExists, index.ZoneInUse, index.NodeChassis, index.MulticastUsed},
 	}
 }
@@ -59,6 +73,8 @@ func (t Node) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	switch {
 	case c.Ref.Kind == cluster.KindServiceCIDR:
 		return t.Owners(s)
+	case c.Ref.Kind == cluster.KindService:
+		return inPrimaries(s, c)
 	case c.Ref.Kind == cluster.KindNode && c.Granted:
 		out = []nb.Owner{{Kind: names.KindNode, Name: c.Network.Owner(c.Ref.Name.Name)}}
 	case c.Ref.Kind == cluster.KindNode:
@@ -105,6 +121,9 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	if !network.Hosts {
 		out.Rows = append(out.Rows, spoofGuard(r.Maker, r.inSwitch("acls")))
+		if network.Primary {
+			out.Rows = append(out.Rows, noBackend(r.Maker, s, s.ExitAddresses(), r.inSwitch("acls"))...)
+		}
 		return out, nil
 	}
 	management, err := nths(subnets, subnet.ManagementHost)
@@ -160,8 +179,8 @@ func (r nodeRows) routerSlots() []nb.Slot {
 
 func (r nodeRows) nodeSwitch(name string, subnets, router []netip.Prefix) nb.Row {
 	ls := &nbdb.LogicalSwitch{Name: name, OtherConfig: map[string]string{}, ExternalIDs: map[string]string{}}
-	if r.network.Services {
-		ls.LoadBalancerGroup = []string{names.ClusterRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)}
+	if r.network.Balances() {
+		ls.LoadBalancerGroup = []string{r.network.LBGroupRow(nbdb.LoadBalancerGroupTable)}
 	}
 	if r.network.Services && index.ZonesOf(r.state).Has(r.node.Zone) {
 		group := names.ZoneRow(nbdb.LoadBalancerGroupTable, r.node.Zone, names.RoleLBGroup)

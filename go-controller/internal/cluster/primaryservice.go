@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// NotInPrimary is why a service of a primary network does not answer on an address that it names.
+const NotInPrimary Withheld = "the service's pods are in a primary network, in which only ClusterIPs are served"
+
+// ServedIn is the network in which clients reach a service: that of the pods of its namespace. It is nil when nobody
+// reaches the service, and why says why.
+func (s *State) ServedIn(svc *Service) (n *Network, why string) {
+	if !s.Locked(svc.Name) {
+		return s.Networks[names.Own], ""
+	}
+	primary, why := s.Primary(svc.Name.Namespace)
+	switch n = s.Networks[primary]; {
+	case why != "":
+		return nil, why
+	case n == nil:
+		return nil, "the namespace's primary network is refused: its own Events say why"
+	case svc.InternalLocal:
+		return nil, "spec.internalTrafficPolicy: Local is not served in a primary network, want Cluster"
+	}
+	return n, ""
+}
+
+// AddressesIn is Addresses for a service that is served in a network, or in none.
+func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []ServiceAddr {
+	out := s.Addresses(c, t)
+	for i := range out {
+		a := &out[i]
+		if a.Withheld.Served() && (n == nil || !n.Hosts && a.Origin != FromClusterIPs) {
+			a.Withheld = NotInPrimary
+		}
+	}
+	return out
+}
+
+// SlicesIn is the endpoint slices of a service, sorted by name, with the addresses that the endpoints have in a
+// network. Those that are left out are no pods in the network, or don't have the pod's address in the cluster's own.
+// Hints are ignored: a primary network may have one switch for clients on all nodes.
+func (s *State) SlicesIn(n *Network, service Name) (all []*EndpointSlice, left []netip.Addr) {
+	all = s.SlicesOf(service)
+	if n == nil || n.Hosts {
+		return all, nil
+	}
+	for i, e := range all {
+		of := *e
+		of.Endpoints = nil
+		for _, ep := range e.Endpoints {
+			addr, in := s.addrIn(n.Name, e.Name.Namespace, ep)
+			if !in {
+				left = append(left, ep.Addr)
+				continue
+			}
+			ep.Addr, ep.ForZones, ep.ForNodes = addr, "", ""
+			of.Endpoints = append(of.Endpoints, ep)
+		}
+		slices.SortFunc(of.Endpoints, CompareEndpoints)
+		all[i] = &of
+	}
+	return all, left
+}
+
+// addrIn is the address of the same family that an endpoint of a namespace has in a primary network.
+func (s *State) addrIn(n names.Network, namespace string, e Endpoint) (a netip.Addr, ok bool) {
+	pod := Name{namespace, e.Pod}
+	if e.Pod == "" || !slices.Contains(PodAddrs(s.PodNetworks[PodPort{Pod: pod}]), e.Addr) {
+		return a, false
+	}
+	for _, a := range PodAddrs(s.In(n).PodNetworks[PodPort{Pod: pod, Interface: names.PrimaryInterface}]) {
+		if a.Is4() == e.Addr.Is4() {
+			return a, true
+		}
+	}
+	return a, false
+}
+
+// ServicesOfPod lists the services of a primary network that have a pod as an endpoint. It looks at all endpoints of
+// the pod's namespace, and lists none for a pod that is in no primary network.
+func (s *State) ServicesOfPod(pod Name) (out []Name) {
+	if !s.Locked(pod) {
+		return nil
+	}
+	for slice := range s.slicesByNamespace[pod.Namespace] {
+		e := s.Slices[slice]
+		if slices.ContainsFunc(e.Endpoints, func(ep Endpoint) bool { return ep.Pod == pod.Name }) {
+			out = append(out, Name{pod.Namespace, e.Service})
+		}
+	}
+	return out
+}
+
+// ServicesIn lists the services of a namespace, in no order. It looks at every service.
+func (s *State) ServicesIn(namespace string) (out []Name) {
+	for name := range s.Services {
+		if name.Namespace == namespace {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ExitServices lists the services that pods of primary networks reach in the cluster's own network.
+func ExitServices() []Name {
+	return []Name{{Namespace: "default", Name: "kubernetes"}, {Namespace: "kube-system", Name: "kube-dns"}}
+}
+
+// ExitAddresses lists the ClusterIPs of these.
+func (s *State) ExitAddresses() (out []netip.Prefix) {
+	for _, name := range ExitServices() {
+		if svc := s.Services[name]; svc != nil {
+			for _, ip := range svc.ClusterIPs {
+				out = append(out, ipnet.Single(ip))
+			}
+		}
+	}
+	return out
+}
