@@ -10,7 +10,9 @@ import (
 )
 
 // NetworkIsolation translates what holds for the isolated interfaces in a network other than the cluster's own. There
-// nodes are not in the network, and services are not served: nothing passes that no rule allows.
+// nodes are not in the network: nothing passes that no rule allows, but neighbour discovery. OVN lets that pass anyway
+// on a switch with an ACL that is allow-related. The ACLs for it see to it that there is one, whatever rules the
+// policies have: without any, OVN tracks no connection of the switch, and would drop answers to isolated pods.
 type NetworkIsolation struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
@@ -51,14 +53,18 @@ func (t NetworkIsolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, er
 		return translate.Rows{}, nil
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
-	deny := func(role, groupRole, group string, d direction) nb.Row {
-		return m.Row(role, d.acl(names.ACLPolicyDeny, nbdb.ACLActionDrop, d.pods(group)+" && ip"),
+	acl := func(role, groupRole, group string, d direction, priority int, action, match string) nb.Row {
+		return m.Row(role, d.acl(priority, action, d.pods(group)+" && "+match),
 			m.In(nbdb.PortGroupTable, groupRole, "acls"))
 	}
+	allow, drop := nbdb.ACLActionAllowRelated, nbdb.ACLActionDrop
+	inGroup, outGroup := n.IngressGroup(), n.EgressGroup()
 	return translate.Rows{Rows: []nb.Row{
-		m.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: n.IngressGroup()}),
-		m.Row(names.RoleGroupOut, &nbdb.PortGroup{Name: n.EgressGroup()}),
-		deny(names.RoleDenyIn, names.RoleGroupIn, n.IngressGroup(), ingress()),
-		deny(names.RoleDenyOut, names.RoleGroupOut, n.EgressGroup(), egress()),
+		m.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: inGroup}),
+		m.Row(names.RoleGroupOut, &nbdb.PortGroup{Name: outGroup}),
+		acl(names.RoleDenyIn, names.RoleGroupIn, inGroup, ingress(), names.ACLPolicyDeny, drop, "ip"),
+		acl(names.RoleDenyOut, names.RoleGroupOut, outGroup, egress(), names.ACLPolicyDeny, drop, "ip"),
+		acl(names.RoleNeighbourIn, names.RoleGroupIn, inGroup, ingress(), names.ACLPolicyAllow, allow, "nd"),
+		acl(names.RoleNeighbourOut, names.RoleGroupOut, outGroup, egress(), names.ACLPolicyAllow, allow, "nd"),
 	}}, nil
 }
