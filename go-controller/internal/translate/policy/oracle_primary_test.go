@@ -80,7 +80,7 @@ func askPrimary(e *verdict.Evaluator, n *cluster.Network, c connection) (verdict
 	return verdict.Verdict{Allowed: s.Allowed, Steps: []verdict.Step{s}}, err
 }
 
-// The rows of random policies do in a primary network what Kubernetes promises, with the addresses that pods have there.
+// The rows of random policies do in a primary network what Kubernetes promises, with the addresses of pods there.
 // Nodes are not in it. eth0 stays closed to all but the pod's own node, and its pods connect to nobody by it.
 func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 	seen := map[string]int{}
