@@ -3,12 +3,14 @@ package translate_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
 )
 
 // dnsPolicy lets pods connect to UDP port 53 of those pods of kube-system that a selector selects.
@@ -93,4 +95,54 @@ func dnsWanted(p *path, selects cluster.LabelSelector) map[string]bool {
 		}
 	}
 	return out
+}
+
+// A ClusterNetworkPolicy says to which namespaces with primary networks it does not apply, as soon as that changes.
+func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
+	m := newMaster()
+	m.begin(t)
+	policy := &cluster.TieredPolicy{Name: "guard", UID: "g", Tier: cluster.AdminTier, Pods: cluster.PodSelector{
+		Namespaces: cluster.NewLabelSelector(cluster.Requirement{Key: "a", Operator: cluster.In, Values: []string{"1"}})},
+		Ingress: []cluster.TieredRule{{PolicyRule: cluster.PolicyRule{AnyPeer: true, AnyPort: true}, Action: cluster.Deny}}}
+	o := nb.Owner{Kind: names.KindClusterPolicy, Name: "guard"}
+	for i, step := range []struct {
+		object cluster.Object
+		gone   bool
+		want   string
+	}{
+		{object: policy},
+		{object: labelledNamespace("a", "1")},
+		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: "ns0: use NetworkPolicies there"},
+		{object: labelledNamespace("a", "0", names.PrimaryLabel, "")},
+		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: "ns0: use NetworkPolicies there"},
+		{object: labelledNamespace(), gone: true},
+	} {
+		e := cluster.Event{Ref: step.object.Ref(), New: step.object}
+		if step.gone {
+			e.New = nil
+		}
+		dirty := m.Step([]cluster.Event{e}).Dirty
+		rows, err := m.Rows(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, r := range rows.Reports {
+			got += r.Reason + ": " + r.Message
+		}
+		if (step.want == "") != (got == "") || !strings.HasSuffix(got, step.want) {
+			t.Errorf("step %d: reports %q, want %q", i, got, step.want)
+		}
+		if i != 1 && !slices.Contains(dirty, o) {
+			t.Errorf("step %d: nobody looks at %s again: %v", i, o, dirty)
+		}
+	}
+}
+
+func labelledNamespace(labels ...string) *cluster.Namespace {
+	all := map[string]string{}
+	for i := 0; i < len(labels); i += 2 {
+		all[labels[i]] = labels[i+1]
+	}
+	return &cluster.Namespace{Name: "ns0", UID: "ns0", Labels: cluster.NewLabels(all)}
 }

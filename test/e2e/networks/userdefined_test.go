@@ -152,7 +152,7 @@ spec:
 func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 	cable(t, c)
 	n1, n2 := c.Nodes[0], c.Nodes[1]
-	machines.RestartAgent(t, c, n1, "--bridge-mappings=physnet:br-phys,lan:br-lan")
+	machines.RestartAgent(t, c, n1, "--bridge-mappings", "physnet:br-phys,lan:br-lan")
 	defer hostIn(t, n2, "100", [2]string{"192.0.2.3/24", "2001:db8:100::f3/64"})()
 	machines.Kubectl(t, c, vlanForAll, "apply", "-f", "-")
 	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
