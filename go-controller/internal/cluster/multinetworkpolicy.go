@@ -26,8 +26,3 @@ func (p *MultiNetworkPolicy) Equal(o Object) bool {
 func (p *MultiNetworkPolicy) About(n names.Network) bool {
 	return p != nil && slices.Contains(p.Networks, n)
 }
-
-// InNetwork is true when the pod has an interface in the network.
-func (p *Pod) InNetwork(n names.Network) bool {
-	return !n.Further() || slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Network == n })
-}

@@ -55,6 +55,38 @@ func (s *State) Primary(namespace string) (n names.Network, why string) {
 	return names.Network(claims.List()[0].Name), ""
 }
 
+// PolicyNetwork is the network that NetworkPolicies of a namespace are about: its primary one, or else the cluster's
+// own. ok is false while pods of the namespace wait for a primary network: then they are about none.
+func (s *State) PolicyNetwork(namespace string) (n names.Network, ok bool) {
+	if ns := s.Namespaces[namespace]; ns == nil || !ns.InPrimary() {
+		return names.Own, true
+	}
+	n, _ = s.Primary(namespace)
+	return n, n != ""
+}
+
+// PodsInNetwork lists the pods that have, or may have, an interface in a network other than the cluster's own. A pod
+// may be there twice. For a primary network it looks at every pod.
+func (s *State) PodsInNetwork(n names.Network) []Name {
+	out := s.PodsAskingFor(n)
+	if d, _ := DefinitionOf(n); d.Namespace != "" {
+		if in, _ := s.Primary(d.Namespace); in == n {
+			out = append(out, s.PodsIn(d.Namespace)...)
+		}
+	}
+	return out
+}
+
+// InNetwork is true when a pod has an interface in a network.
+func (s *State) InNetwork(p *Pod, n names.Network) bool {
+	for a := range s.Attachments(p) {
+		if a.Network == n {
+			return true
+		}
+	}
+	return false
+}
+
 // PrimaryPort is the attachment of a pod to its primary network.
 func PrimaryPort(n names.Network) Attachment {
 	return Attachment{Network: n, Interface: names.PrimaryInterface}

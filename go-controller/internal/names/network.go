@@ -122,8 +122,8 @@ func at(name, iface string) string {
 	return name + "/" + iface
 }
 
-// Further is true for a network other than the cluster's own: nodes and services are not in it, and it may have other
-// address families.
+// Further is true for a network other than the cluster's own: nodes are not in it, and it may have other address
+// families.
 func (n Network) Further() bool { return n.within("/", "") != "" }
 
 // RuleRole is the role of a row of a policy's rule in the network, where role is what it would be in the cluster's own.

@@ -50,6 +50,8 @@ const (
 	RoleGroupOut     = "group-out"     // Isolation: the port group of its pods that policies with Egress select
 	RoleDenyIn       = "deny-in"       // Isolation: the ACL that denies what no rule allows; NetworkPolicy: which logs it
 	RoleDenyOut      = "deny-out"      // Isolation, NetworkPolicy: the same for connections of the pods
+	RoleNeighbourIn  = "nd-in"         // NetworkIsolation: the ACL that lets neighbour discovery in
+	RoleNeighbourOut = "nd-out"        // NetworkIsolation: the same for what pods send
 	RoleOwnIn        = "own-in"        // Isolation: the ACL that lets the node in, and a pod itself through a service
 	RoleOwnOut       = "own-out"       // Isolation: the ACL that lets pods reach their node, and answer health checks
 	RoleGroupLocked  = "group-locked"  // Isolation: the port group of its pods that are in primary networks

@@ -154,7 +154,12 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 			if e.pod == nil {
 				return "isolated, and no rule allows this"
 			}
+			if c.State.Locked(e.pod.Name) {
+				return inPrimary
+			}
 			return "isolated by " + list(isolating(c.selecting(e.pod), d)) + ", and no rule allows this"
+		case names.RoleDenyLocked:
+			return inPrimary
 		case names.RoleOwnIn, names.RoleOwnOut, names.RoleAnswer:
 			return alwaysAllowed(role, e, other)
 		case names.RoleUnblock + "-0", names.RoleUnblock + "-1":
@@ -176,6 +181,9 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 	}
 	return fmt.Sprintf("ACL %s of %s", key.Role, key.Owner)
 }
+
+// inPrimary says why a pod of a primary network has no connections in the cluster's own.
+const inPrimary = "it is in a primary network: this is about its interface eth0, which is for its own node alone"
 
 // alwaysAllowed says why an ACL allows what no policy denies: it has this role.
 func alwaysAllowed(role string, e, other End) string {

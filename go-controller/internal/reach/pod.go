@@ -37,6 +37,10 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 	out := &PodPolicies{Owner: owner, Policies: []Selecting{}}
 	asked := &Cluster{Core: c}
 	all, above := asked.selecting(c.State.Pods[name]), asked.ordering(c.State.Pods[name])
+	locked := c.State.Locked(name)
+	if locked {
+		above = nil
+	}
 	for _, p := range above {
 		s := Selecting{Name: tieredName(p), Types: []string{}, Tier: p.Tier}
 		for _, d := range []direction{ingress, egress} {
@@ -56,10 +60,25 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 		out.Policies = append(out.Policies, s)
 	}
 	out.In, out.Out = open(all, above, ingress), open(all, above, egress)
-	if t := owner.Tenant; t != nil && !t.Global() {
+	if locked {
+		out.In = inBoth("from its own node alone", "from its own node", out.In)
+		out.Out = inBoth("to nobody", "to its own node", out.Out)
+	} else if t := owner.Tenant; t != nil && !t.Global() {
 		out.In, out.Out = withinTenant(t.Name, "from", out.In), withinTenant(t.Name, "to", out.Out)
 	}
 	return out, nil
+}
+
+// inBoth says what is open to a pod of a primary network: by its eth0, and by its interface in that network, in which
+// its node is not.
+func inBoth(eth0, node string, open []string) []string {
+	out := []string{"by eth0: " + eth0}
+	for _, text := range open {
+		if text != node {
+			out = append(out, "by "+names.PrimaryInterface+": "+text)
+		}
+	}
+	return out
 }
 
 // open says what policies leave open in a direction, in the order in which they are asked.

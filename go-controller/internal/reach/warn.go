@@ -20,6 +20,10 @@ func (c *Cluster) warnings(old *Cluster) []string {
 			continue
 		}
 		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out}
+		if n, ok := c.State.PolicyNetwork(p.Name.Namespace); !ok || n.Further() {
+			w.warn("metadata.namespace", "its pods are in a primary network, of which these answers know nothing")
+			continue
+		}
 		if !w.selectsAny(p.Subject()) {
 			w.warn("spec.podSelector", "selects no pod: %s", p.Subject())
 			continue

@@ -76,6 +76,33 @@ func (p *path) multiPolicy() cluster.Object {
 	return n
 }
 
+// dns is a part of the cluster's DNS: its Service, an EndpointSlice, one of its pods, or their namespace.
+func (p *path) dns() cluster.Object {
+	name := func(of string) cluster.Name { return cluster.Name{Namespace: "kube-system", Name: of} }
+	switch p.r.IntN(4) {
+	case 0:
+		return &cluster.Service{Name: name("kube-dns"), UID: p.uid(), Created: p.clock, Type: cluster.ClusterIP,
+			ClusterIPs: p.addresses("10.96.0.%d", "fd02::%d", 2),
+			Ports:      []cluster.ServicePort{{Name: "dns", Protocol: cluster.UDP, Port: 53}}}
+	case 1:
+		e := &cluster.EndpointSlice{Name: name(fmt.Sprint("dns", p.r.IntN(2))), Service: "kube-dns",
+			Ports: []cluster.EndpointPort{{Name: "dns", Protocol: cluster.UDP, Port: 53}}}
+		for i := range p.r.IntN(3) {
+			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(41 + i)}),
+				Conditions: cluster.Ready, Pod: fmt.Sprint("dns", i)})
+		}
+		return e
+	case 2:
+		pod := &cluster.Pod{Name: name(fmt.Sprint("dns", p.r.IntN(2))), UID: p.uid(), Created: p.clock, Node: "n0",
+			Labels: p.labels(), HostNetwork: p.chance(20), Finished: p.chance(20)}
+		if old, ok := p.objects[pod.Ref()].(*cluster.Pod); ok && p.chance(80) {
+			pod.UID, pod.Created, pod.Annotated, pod.ClassicOK = old.UID, old.Created, old.Annotated, old.ClassicOK
+		}
+		return pod
+	}
+	return &cluster.Namespace{Name: "kube-system", UID: "system", Labels: p.labels()}
+}
+
 // join gives a primary network its join subnets.
 func (p *path) join(n *cluster.Network) {
 	second := []string{"100.66.0.0/15", "100.70.0.0/24", "10.96.0.0/16"}[p.r.IntN(3)] // the last is the cluster's own

@@ -86,6 +86,8 @@ func (p *path) step() cluster.Event {
 		o = p.clusterPolicy()
 	case n < 76:
 		o = p.domainName()
+	case n < 78:
+		o = p.dns()
 	case n < 84:
 		o = p.service()
 	case n < 86:

@@ -84,6 +84,8 @@ func predicate(name string) func(*Packet) bool {
 		return icmp4
 	case "icmp6":
 		return icmp6
+	case "nd":
+		return func(p *Packet) bool { return p.neighborDiscovery() && p.ICMPType >= 135 }
 	case "ip.is_frag":
 		return func(p *Packet) bool { return p.Fragment }
 	case "ct.est": // the packet is the first of its connection

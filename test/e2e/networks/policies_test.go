@@ -125,6 +125,8 @@ func tryRing(t *testing.T, c *sandbox.Cluster, topology string) {
 		expect(t, c, from, bare, all)
 	}
 	untouched()
+	// The policy has no rule, and no other policy has one. What the server begins is answered nevertheless.
+	answers(t, c, "ring", "server", "friend", on(t, c, "ring", "friend", "net1"))
 	born(t, c, topology)
 	set("ring", "ingress: [{from: [{podSelector: {matchLabels: {app: friend}}}]}]")
 	expect(t, c, "friend", to, all)

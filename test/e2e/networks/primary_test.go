@@ -114,6 +114,7 @@ func TestPrimary(t *testing.T) {
 		})
 	}
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
+	t.Run("policies", func(t *testing.T) { tryPrimaryPolicies(t, c) })
 	machines.InSync(t, c)
 	t.Run("the master starts again", func(t *testing.T) { tryRestart(t, c) })
 	for _, n := range c.Nodes {

@@ -17,15 +17,18 @@ const (
 	MultiPolicyWritten cluster.Subject = "sets that a MultiNetworkPolicy names"
 )
 
-// FurtherPolicies has the Policies of each network other than the cluster's own that any MultiNetworkPolicy is about.
+// FurtherPolicies has the Policies of each network other than the cluster's own that any policy is about: a
+// MultiNetworkPolicy, or a NetworkPolicy of a namespace with a primary network.
 type FurtherPolicies struct {
 	networks map[names.Network]*Policies
-	about    map[cluster.Name][]names.Network // by policy
-	before   []names.Network                  // of the pod, as they were before it changed
+	about    map[cluster.Ref][]names.Network // by policy
+	before   []names.Network                 // of the pod, as they were before it changed
+	primary  map[string]names.Network        // by namespace
 }
 
 func newFurtherPolicies() *FurtherPolicies {
-	return &FurtherPolicies{networks: map[names.Network]*Policies{}, about: map[cluster.Name][]names.Network{}}
+	return &FurtherPolicies{networks: map[names.Network]*Policies{}, about: map[cluster.Ref][]names.Network{},
+		primary: map[string]names.Network{}}
 }
 
 // FurtherPoliciesOf is the index of a State.
@@ -47,8 +50,16 @@ func (x *FurtherPolicies) In(n names.Network) *Policies {
 	return policiesIn(n)
 }
 
+// PoliciesIn is the policies of a network, which may be the cluster's own.
+func PoliciesIn(s *cluster.State, n names.Network) *Policies {
+	if n.Further() {
+		return FurtherPoliciesOf(s).In(n)
+	}
+	return PoliciesOf(s)
+}
+
 // All lists the policies that are about the network, in no order.
-func (x *Policies) All() (out []cluster.Name) {
+func (x *Policies) All() (out []cluster.Ref) {
 	for policy := range x.uses {
 		out = append(out, policy)
 	}
@@ -76,7 +87,7 @@ func (x *FurtherPolicies) Selections() (out []*Selection) {
 // Kinds implements cluster.Index.
 func (*FurtherPolicies) Kinds() []cluster.Kind {
 	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkDefinition,
-		cluster.KindUserNetwork, cluster.KindMultiNetworkPolicy}
+		cluster.KindUserNetwork, cluster.KindNetworkPolicy, cluster.KindMultiNetworkPolicy}
 }
 
 // Before implements cluster.Index.
@@ -86,11 +97,13 @@ func (x *FurtherPolicies) Before(s *cluster.State, r cluster.Ref) {
 	}
 }
 
-// networksOf lists the networks, other than the cluster's own, that a pod asks for.
+// networksOf lists the networks, other than the cluster's own, that a pod is in, or asks for.
 func networksOf(s *cluster.State, pod cluster.Name) (out []names.Network) {
 	if p := s.Pods[pod]; p != nil {
-		for _, a := range p.Attachments {
-			out = append(out, a.Network)
+		for a := range s.Attachments(p) {
+			if a.Network.Further() {
+				out = append(out, a.Network)
+			}
 		}
 	}
 	return out
@@ -100,16 +113,18 @@ func networksOf(s *cluster.State, pod cluster.Name) (out []names.Network) {
 func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	t := &changed{}
 	switch r.Kind {
-	case cluster.KindMultiNetworkPolicy:
-		x.policyChanged(s, r.Name, t)
+	case cluster.KindNetworkPolicy, cluster.KindMultiNetworkPolicy:
+		x.policyChanged(s, r, t)
 	case cluster.KindNamespace:
+		x.primaryChanged(s, r.Name.Name, t)
 		for _, p := range x.networks {
 			p.namespaceChanged(s, r.Name.Name, t)
 		}
 	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
+		x.primaryChanged(s, r.Name.Namespace, t)
 		n := names.Defined(r.Name.Namespace, r.Name.Name)
 		if p := x.networks[n]; p != nil {
-			for _, pod := range s.PodsAskingFor(n) {
+			for _, pod := range s.PodsInNetwork(n) {
 				p.podChanged(s, pod, t)
 			}
 		}
@@ -129,12 +144,47 @@ func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 	return t.topics
 }
 
-// policyChanged brings the networks up to date with a policy that is, or was, about them.
-func (x *FurtherPolicies) policyChanged(s *cluster.State, policy cluster.Name, t *changed) {
-	var now []names.Network
-	if p := s.MultiNetworkPolicies[policy]; p != nil {
-		now = p.Networks
+// primaryChanged brings the networks up to date with the primary network of a namespace: its NetworkPolicies are about
+// that one, and its pods are in it.
+func (x *FurtherPolicies) primaryChanged(s *cluster.State, namespace string, t *changed) {
+	before, now := x.primary[namespace], names.Network("")
+	if n, ok := s.PolicyNetwork(namespace); ok && n.Further() {
+		now = n
 	}
+	if before == now {
+		return
+	}
+	if x.primary[namespace] = now; now == "" {
+		delete(x.primary, namespace)
+	}
+	for _, policy := range policiesOf(s, namespace) {
+		x.policyChanged(s, policy, t)
+	}
+	for _, n := range []names.Network{before, now} {
+		if p := x.networks[n]; p != nil {
+			for _, pod := range s.PodsIn(namespace) {
+				p.podChanged(s, pod, t)
+			}
+		}
+	}
+}
+
+// aboutOf lists the networks, other than the cluster's own, that a policy is about.
+func aboutOf(s *cluster.State, policy cluster.Ref) []names.Network {
+	switch p := s.Object(policy).(type) {
+	case *cluster.MultiNetworkPolicy:
+		return p.Networks
+	case *cluster.NetworkPolicy:
+		if n, ok := s.PolicyNetwork(p.Name.Namespace); ok && n.Further() {
+			return []names.Network{n}
+		}
+	}
+	return nil
+}
+
+// policyChanged brings the networks up to date with a policy that is, or was, about them.
+func (x *FurtherPolicies) policyChanged(s *cluster.State, policy cluster.Ref, t *changed) {
+	now := aboutOf(s, policy)
 	all := slices.Concat(x.about[policy], now)
 	slices.Sort(all)
 	for _, n := range slices.Compact(all) {

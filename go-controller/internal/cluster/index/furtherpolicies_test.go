@@ -26,14 +26,17 @@ func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
 	pod := cluster.Name{Namespace: ns, Name: fmt.Sprint("p", p.r.IntN(4))}
 	port := cluster.PodPort{Pod: pod, Interface: fmt.Sprint("net", p.r.IntN(3))}
 	var o cluster.Object
-	switch k := p.r.IntN(12); {
-	case k < 2:
+	switch k := p.r.IntN(14); {
+	case k < 1:
+		o = &cluster.Namespace{Name: "ns0", Labels: p.namespaceLabels()}
+	case k < 3:
 		d := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: fmt.Sprint("d", p.r.IntN(manyFurther))}}
 		if p.some(80) {
-			d.Network = &cluster.Network{Name: names.Defined("ns0", d.Name.Name), Topology: cluster.Layer2, MTU: p.r.IntN(2)}
+			d.Network = &cluster.Network{Name: names.Defined("ns0", d.Name.Name), Topology: cluster.Layer2, MTU: p.r.IntN(2),
+				Primary: p.some(60)}
 		}
 		o = d
-	case k < 6:
+	case k < 7:
 		q := &cluster.Pod{Name: pod, Node: "n", Labels: p.labels(), Finished: p.some(10)}
 		for i := range 3 {
 			if p.some(60) {
@@ -42,11 +45,18 @@ func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
 			}
 		}
 		o = q
-	case k < 8 && s.Networks[n] != nil:
-		i := pod.Name[1]*8 + (port.Interface[3]-'0')*2 + byte(p.r.IntN(2)) // no two ports ever hold one address
+	case k < 10 && s.Networks[n] != nil:
+		if p.some(50) { // of the primary network
+			port = cluster.PodPort{Pod: cluster.Name{Namespace: "ns0", Name: pod.Name}, Interface: names.PrimaryInterface}
+		}
+		// No two ports ever hold one address.
+		i := pod.Name[1]*8 + (port.Interface[len(port.Interface)-1]&3)*2 + byte(p.r.IntN(2))
+		if port.Interface == names.PrimaryInterface {
+			ns = "nsp"
+		}
 		return s.GrantPod(n, port, &annotation.PodNetwork{IPs: []netip.Prefix{
 			netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, ns[2], i}), 16)}})
-	case k < 10:
+	case k < 12:
 		q := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{UID: fmt.Sprint(p.r.Uint64()),
 			Name: cluster.Name{Namespace: ns, Name: fmt.Sprint("np", p.r.IntN(3))},
 			Pods: p.selector(), Ingress: p.rules(ns), Egress: p.rules(ns)}}
@@ -89,6 +99,7 @@ func TestFurtherPoliciesFollow(t *testing.T) {
 					for topic := range side {
 						own := topic.Subject == PodPoliciesOf && factsOf(s, n, topic.Key) == nil || topic.Subject ==
 							MultiPolicyWritten && c.Ref == cluster.Ref{Kind: cluster.KindMultiNetworkPolicy, Name: topic.Key}
+						own = own || topic.Subject == PolicyWritten && moved(c, topic.Key)
 						if before[n][topic] != now[n][topic] && !own && !slices.Contains(c.Topics, topic) {
 							t.Fatalf("seed %d, step %d, %s, network %s: %v was %q and is %q, without a topic", seed, i, c.Ref, n,
 								topic, before[n][topic], now[n][topic])
@@ -111,6 +122,9 @@ func TestFurtherPoliciesFollow(t *testing.T) {
 		}
 		for n := range s.MultiNetworkPolicies {
 			remove(t, s, cluster.Ref{Kind: cluster.KindMultiNetworkPolicy, Name: n})
+		}
+		for n := range s.NetworkPolicies {
+			remove(t, s, cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: n})
 		}
 		if x := FurtherPoliciesOf(s); len(x.networks) != 0 || len(x.about) != 0 {
 			t.Fatalf("seed %d: without policies there is something left over: %+v", seed, x)

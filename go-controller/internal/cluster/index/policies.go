@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -27,8 +28,9 @@ type Policies struct {
 	selections map[string]*Selection    // by hash
 	scoped     map[string]selectionSet  // of selectors of one namespace, by that
 	across     selectionSet             // of selectors by the labels of namespaces
-	uses       map[cluster.Name][]use   // by policy
+	uses       map[cluster.Ref][]use    // by policy
 	denials    map[string]bool          // the namespaces that log what their NetworkPolicies deny
+	elsewhere  map[string]bool          // the namespaces whose NetworkPolicies are about a primary network
 	podsIn     cluster.NameSets[string] // by namespace; nil while there is no policy, as pods is
 	pods       map[cluster.Name]*selectedPod
 }
@@ -47,7 +49,7 @@ func newPolicies() *Policies { return policiesIn(names.Own) }
 func policiesIn(n names.Network) *Policies {
 	return &Policies{
 		network: n, selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
-		uses: map[cluster.Name][]use{}, denials: map[string]bool{},
+		uses: map[cluster.Ref][]use{}, denials: map[string]bool{}, elsewhere: map[string]bool{},
 	}
 }
 
@@ -63,15 +65,17 @@ func (x *Policies) Selection(hash string) *Selection { return x.selections[hash]
 // Hash is the hash by which a selector of pods goes in the network.
 func (x *Policies) Hash(s cluster.PodSelector) string { return selectorHash(x.network, s) }
 
-// In lists the policies of a namespace.
-func (x *Policies) In(namespace string) cluster.NameSet {
-	out := cluster.NameSet{}
+// In lists the policies of a namespace, each once, in no order.
+func (x *Policies) In(namespace string) []cluster.Ref {
+	seen := map[cluster.Ref]bool{}
 	for sel := range x.scoped[namespace] { // each has a selector of pods of its namespace
 		for policy := range sel.policies {
-			out.Put(policy, policy.Namespace == namespace)
+			if policy.Name.Namespace == namespace {
+				seen[policy] = true
+			}
 		}
 	}
-	return out
+	return slices.Collect(maps.Keys(seen))
 }
 
 // Selections lists every selection, in no order.
@@ -128,7 +132,7 @@ func (x *Policies) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	case cluster.KindNamespace:
 		x.namespaceChanged(s, r.Name.Name, t)
 	case cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy:
-		x.policyChanged(s, r.Name, t)
+		x.policyChanged(s, r, t)
 	}
 	return t.topics
 }
@@ -164,12 +168,12 @@ func (c *changed) selection(s *Selection) { c.add(PodsSelected, cluster.Name{Nam
 
 // written notes that the policies that use a selection have other ACLs now.
 func (c *changed) written(s *Selection) {
-	subject := PolicyWritten
-	if s.Network.Further() {
-		subject = MultiPolicyWritten
-	}
 	for policy := range s.policies {
-		c.add(subject, policy)
+		subject := PolicyWritten
+		if policy.Kind == cluster.KindMultiNetworkPolicy {
+			subject = MultiPolicyWritten
+		}
+		c.add(subject, policy.Name)
 	}
 }
 
@@ -252,13 +256,19 @@ func (p PodPolicies) equal(q PodPolicies) bool {
 }
 
 // namespaceChanged brings up to date with a namespace the selections by namespaces' labels. If its policies log what
-// they deny, or no longer do, it does so with their selections, too.
+// they deny, or no longer do, it does so with their selections, too. The same holds if they are about a primary network
+// now, or no longer.
 func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *changed) {
-	if logs := !x.network.Further() && logsDenials(s, namespace); logs != x.denials[namespace] {
-		if x.denials[namespace] = logs; !logs {
-			delete(x.denials, namespace)
+	n := s.Namespaces[namespace]
+	if !x.network.Further() {
+		if elsewhere := n != nil && n.InPrimary(); put(x.elsewhere, namespace, elsewhere) {
+			for _, policy := range policiesOf(s, namespace) {
+				x.policyChanged(s, policy, t)
+			}
 		}
-		for policy := range x.In(namespace) {
+	}
+	if x.network.Further() || put(x.denials, namespace, logsDenials(s, namespace)) {
+		for _, policy := range x.In(namespace) {
 			x.policyChanged(s, policy, t)
 		}
 	}
@@ -274,4 +284,25 @@ func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *chang
 			t.written(sel)
 		}
 	}
+}
+
+// put makes a key a member of a set, or removes it unless in. It is true when that changed the set.
+func put(set map[string]bool, key string, in bool) bool {
+	if set[key] == in {
+		return false
+	}
+	if set[key] = in; !in {
+		delete(set, key)
+	}
+	return true
+}
+
+// policiesOf lists the NetworkPolicies of a namespace, in no order. It looks at every policy.
+func policiesOf(s *cluster.State, namespace string) (out []cluster.Ref) {
+	for name, p := range s.NetworkPolicies {
+		if name.Namespace == namespace {
+			out = append(out, p.Ref())
+		}
+	}
+	return out
 }

@@ -17,10 +17,6 @@ import (
 // answers is everything that Policies says, by the topic that tells of a change of it.
 func answers(s *cluster.State, x *Policies) map[cluster.Topic]string {
 	subject, key := x.exist()
-	written := PolicyWritten
-	if x.network != names.Own {
-		written = MultiPolicyWritten
-	}
 	out := map[cluster.Topic]string{{Subject: subject, Key: key}: fmt.Sprint(x.Any())}
 	for pod := range s.Pods {
 		if p := x.OfPod(pod); !p.equal(PodPolicies{}) {
@@ -40,9 +36,13 @@ func answers(s *cluster.State, x *Policies) map[cluster.Topic]string {
 		out[cluster.Topic{Subject: PodsSelected, Key: cluster.Name{Name: sel.Hash}}] = text
 	}
 	for policy, uses := range x.uses {
+		written := PolicyWritten
+		if policy.Kind == cluster.KindMultiNetworkPolicy {
+			written = MultiPolicyWritten
+		}
 		for _, u := range uses {
 			if numbers := x.Selection(x.Hash(u.selector)).Numbers(u.port); len(numbers) > 0 {
-				out[cluster.Topic{Subject: written, Key: policy}] += fmt.Sprint(u.selector, u.port, numbers)
+				out[cluster.Topic{Subject: written, Key: policy.Name}] += fmt.Sprint(u.selector, u.port, numbers)
 			}
 		}
 	}
@@ -60,6 +60,15 @@ func (p policyPath) labels() cluster.Labels {
 		if p.some(50) {
 			out[k] = fmt.Sprint(p.r.IntN(2))
 		}
+	}
+	return cluster.NewLabels(out)
+}
+
+// namespaceLabels are those of a namespace, whose pods may be in a primary network.
+func (p policyPath) namespaceLabels() cluster.Labels {
+	out := maps.Collect(p.labels().All())
+	if p.some(30) {
+		out[names.PrimaryLabel] = ""
 	}
 	return cluster.NewLabels(out)
 }
@@ -102,7 +111,7 @@ func (p policyPath) step(t *testing.T, s *cluster.State) cluster.Change {
 	var o cluster.Object
 	switch n := p.r.IntN(10); {
 	case n < 2:
-		n := &cluster.Namespace{Name: ns, Labels: p.labels()}
+		n := &cluster.Namespace{Name: ns, Labels: p.namespaceLabels()}
 		if o = n; p.some(50) {
 			n.Logging.Deny = cluster.SeverityAlert
 		}
@@ -140,8 +149,7 @@ func TestPoliciesFollow(t *testing.T) {
 			for _, side := range []map[cluster.Topic]string{before, now} {
 				for topic := range side {
 					gone := topic.Subject == PodPoliciesOf && factsOf(s, names.Own, topic.Key) == nil // its own change tells
-					gone = gone || topic.Subject == PolicyWritten && c.Ref == cluster.Ref{Kind: cluster.KindNetworkPolicy,
-						Name: topic.Key}
+					gone = gone || topic.Subject == PolicyWritten && moved(c, topic.Key)
 					if before[topic] != now[topic] && !gone && !slices.Contains(c.Topics, topic) {
 						t.Fatalf("seed %d, step %d, %s: %v was %q and is %q, without a topic", seed, i, c.Ref, topic,
 							before[topic], now[topic])
@@ -165,6 +173,12 @@ func TestPoliciesFollow(t *testing.T) {
 			t.Fatalf("seed %d: %d answers, made anew %d", seed, len(before), len(want))
 		}
 	}
+}
+
+// moved is true for a change that tells by itself that a NetworkPolicy has other rows.
+func moved(c cluster.Change, policy cluster.Name) bool {
+	return c.Ref == cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: policy} ||
+		slices.Contains(c.About(PrimaryOf), cluster.Name{Name: policy.Namespace})
 }
 
 // When the last policy goes, nothing is left of any.

@@ -15,21 +15,22 @@ type use struct {
 	port            cluster.PortName
 }
 
-// usesOf lists how a policy uses selectors; nil when there is no such policy. ClusterNetworkPolicies are those without
-// a namespace.
-func (x *Policies) usesOf(s *cluster.State, policy cluster.Name) []use {
-	if x.network.Further() {
-		if p := s.MultiNetworkPolicies[policy]; p.About(x.network) {
+// usesOf lists how a policy uses selectors; nil when there is no such policy, or it is not about the network.
+func (x *Policies) usesOf(s *cluster.State, policy cluster.Ref) []use {
+	switch p := s.Object(policy).(type) {
+	case *cluster.NetworkPolicy:
+		if n, ok := s.PolicyNetwork(p.Name.Namespace); ok && n == x.network {
+			return usesOfPolicy(p, logsDenials(s, p.Name.Namespace))
+		}
+	case *cluster.MultiNetworkPolicy:
+		if p.About(x.network) {
 			return usesOfPolicy(&p.NetworkPolicy, false)
 		}
-		return nil
-	}
-	if p := s.NetworkPolicies[policy]; p != nil {
-		return usesOfPolicy(p, logsDenials(s, policy.Namespace))
-	}
-	if p := s.ClusterNetworkPolicies[policy.Name]; p != nil && policy.Namespace == "" {
-		return append(usesOfRules(p.Pods, rulesOf(p.Ingress), rulesOf(p.Egress)),
-			use{selector: p.Pods, subject: len(p.Ingress)+len(p.Egress) > 0})
+	case *cluster.TieredPolicy:
+		if !x.network.Further() {
+			return append(usesOfRules(p.Pods, rulesOf(p.Ingress), rulesOf(p.Egress)),
+				use{selector: p.Pods, subject: len(p.Ingress)+len(p.Egress) > 0})
+		}
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func usesOfRules(subject cluster.PodSelector, ingress, egress []cluster.PolicyRu
 }
 
 // policyChanged brings the selections up to date with a policy.
-func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *changed) {
+func (x *Policies) policyChanged(s *cluster.State, policy cluster.Ref, t *changed) {
 	old, now := x.uses[policy], x.usesOf(s, policy)
 	if now != nil && x.pods == nil {
 		x.watchPods(s)
@@ -110,7 +111,7 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Name, t *chang
 func (x *Policies) watchPods(s *cluster.State) {
 	x.pods, x.podsIn = map[cluster.Name]*selectedPod{}, cluster.NameSets[string]{}
 	if x.network.Further() {
-		for _, name := range s.PodsAskingFor(x.network) {
+		for _, name := range s.PodsInNetwork(x.network) {
 			x.podChanged(s, name, &changed{})
 		}
 		return
@@ -129,7 +130,7 @@ func (x *Policies) exist() (cluster.Subject, cluster.Name) {
 }
 
 // use notes that a policy uses a selector.
-func (x *Policies) use(s *cluster.State, policy cluster.Name, u use, t *changed) {
+func (x *Policies) use(s *cluster.State, policy cluster.Ref, u use, t *changed) {
 	hash := x.Hash(u.selector)
 	sel := x.selections[hash]
 	if sel == nil {
@@ -152,7 +153,7 @@ func (x *Policies) use(s *cluster.State, policy cluster.Name, u use, t *changed)
 }
 
 // disuse takes a use back.
-func (x *Policies) disuse(policy cluster.Name, u use, t *changed) {
+func (x *Policies) disuse(policy cluster.Ref, u use, t *changed) {
 	hash := x.Hash(u.selector)
 	sel := x.selections[hash]
 	if sel.policies[policy]--; sel.policies[policy] == 0 {
@@ -179,7 +180,7 @@ func (x *Policies) disuse(policy cluster.Name, u use, t *changed) {
 // selectAnew makes the selection of a selector.
 func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, hash string) *Selection {
 	sel := &Selection{Network: x.network, Selector: selector, Hash: hash, named: map[cluster.PortName]*namedPort{},
-		policies: map[cluster.Name]int{}, members: cluster.NameSet{}}
+		policies: map[cluster.Ref]int{}, members: cluster.NameSet{}}
 	x.register(sel, true)
 	namespaces := x.podsIn
 	if n := selector.Namespace; n != "" {

@@ -1,6 +1,11 @@
 package index
 
-import "github.com/northbound-net/northbound/go-controller/internal/cluster"
+import (
+	"maps"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+)
 
 // Subjects of topics about primary networks.
 const (
@@ -29,6 +34,9 @@ func PrimariesOf(s *cluster.State) *Primaries { return of(s, newPrimaries) }
 
 // Any is true when there is such a namespace.
 func (x *Primaries) Any() bool { return len(x.of) > 0 }
+
+// Namespaces lists these namespaces, sorted.
+func (x *Primaries) Namespaces() []string { return slices.Sorted(maps.Keys(x.of)) }
 
 // Kinds implements cluster.Index.
 func (*Primaries) Kinds() []cluster.Kind {

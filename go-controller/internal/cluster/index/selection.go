@@ -23,7 +23,7 @@ type Selection struct {
 	ingress, egress int // policies that isolate these pods in this direction
 	peers           int // rules that name them as the other side
 	named           map[cluster.PortName]*namedPort
-	policies        map[cluster.Name]int // how often a policy uses the selection in any way
+	policies        map[cluster.Ref]int // how often a policy uses the selection in any way
 	members         cluster.NameSet
 	addresses       [2]addressList // of IPv4 and IPv6
 }
@@ -121,7 +121,7 @@ func (f podFacts) sameAddresses(g podFacts) bool {
 // factsOf is nil for a pod that has no place in a network.
 func factsOf(s *cluster.State, n names.Network, name cluster.Name) *podFacts {
 	p := s.Pods[name]
-	if p == nil || !p.WantsNetwork() || !p.InNetwork(n) {
+	if p == nil || !p.WantsNetwork() || !s.InNetwork(p, n) {
 		return nil
 	}
 	out := &podFacts{labels: p.Labels, ports: p.Ports, addrs: usedIn(s, n, p)}
@@ -137,7 +137,7 @@ func usedIn(s *cluster.State, n names.Network, p *cluster.Pod) []netip.Addr {
 		return usedBy(s, p.Name)
 	}
 	var out []netip.Addr
-	for _, a := range p.Attachments {
+	for a := range s.Attachments(p) {
 		if a.Network == n {
 			out = append(out, cluster.PodAddrs(s.In(n).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}])...)
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -26,7 +27,8 @@ type Cluster struct {
 	Pods            []*corev1.Pod
 	Policies        []*networkingv1.NetworkPolicy
 	ClusterPolicies []*v1alpha2.ClusterNetworkPolicy
-	Multitenant     bool // namespaces are tenants
+	Multitenant     bool             // namespaces are tenants
+	More            []cluster.Object // as the master reads them: they take no part in what is shrunk
 }
 
 // New is a cluster of nodes alone.
@@ -91,7 +93,7 @@ func Domains() map[string][]string {
 
 // Clone is a deep copy.
 func (k *Cluster) Clone() *Cluster {
-	out := &Cluster{Families: k.Families, Nodes: k.Nodes, Multitenant: k.Multitenant}
+	out := &Cluster{Families: k.Families, Nodes: k.Nodes, Multitenant: k.Multitenant, More: k.More}
 	for _, n := range k.Namespaces {
 		out.Namespaces = append(out.Namespaces, n.DeepCopy())
 	}

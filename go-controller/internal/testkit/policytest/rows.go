@@ -63,6 +63,7 @@ func (k *Cluster) Translated(schema *nb.Schema) (*offline.Cluster, error) {
 		errs = append(errs, err)
 		decode(kinds.ClusterNetworkPolicy(), &unstructured.Unstructured{Object: u})
 	}
+	objects = append(objects, k.More...)
 	for name, list := range Domains() {
 		var addrs []netip.Addr
 		for _, a := range list {

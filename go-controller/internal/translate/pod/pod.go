@@ -144,7 +144,7 @@ func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annota
 	lists := []nb.Slot{{In: sw, Column: "ports"}}
 	if a.Interface == "" {
 		lists = append(lists, r.groups()...)
-	} else if !network.Primary {
+	} else {
 		lists = append(lists, r.groupsIn(a.Network)...)
 	}
 	port := r.Row(a.Network.PortRole(a.Interface), &nbdb.LogicalSwitchPort{

@@ -40,13 +40,18 @@ func (ClusterNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (ClusterNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindClusterNetworkPolicy}, Subjects: []cluster.Subject{index.PolicyWritten, placed},
+		Kinds:    []cluster.Kind{cluster.KindClusterNetworkPolicy, cluster.KindNamespace},
+		Subjects: []cluster.Subject{index.PolicyWritten, index.PrimaryOf, placed},
 	}
 }
 
-// Affected implements translate.Translator.
-func (ClusterNetworkPolicy) Affected(_ *cluster.State, c cluster.Change) []nb.Owner {
+// Affected implements translate.Translator. Each policy says to which primary networks it does not apply.
+func (t ClusterNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
+	if c.Concerns(index.PrimaryOf) || c.Ref.Kind == cluster.KindNamespace &&
+		s.Locked(cluster.Name{Namespace: c.Ref.Name.Name}) {
+		out = t.Owners(s)
+	}
 	if c.Ref.Kind == cluster.KindClusterNetworkPolicy {
 		out = append(out, clusterOwner(c.Ref.Name.Name))
 	}
@@ -87,7 +92,7 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 		r.clusterRule(egress(), i, out+i, p, rule)
 	}
 	named, pending := domainNames(s, p)
-	made := translate.Rows{Rows: r.rows, Reports: slices.Concat(clash(p, before, after), named)}
+	made := translate.Rows{Rows: r.rows, Reports: slices.Concat(clash(p, before, after), named, notInPrimary(s, p))}
 	if !pending { // a new master does not judge a policy otherwise for a moment
 		made.Judged = accepted(p, p.Problems, made.Reports)
 	}

@@ -7,7 +7,10 @@
 //   - a NetworkPolicy: an ACL for what each of its rules allows;
 //   - a ClusterNetworkPolicy: ACLs for what each of its rules accepts, denies or passes;
 //   - a MultiNetworkPolicy: the ACLs of a NetworkPolicy in each network that it is about;
-//   - a NetworkIsolation for each such network: what an Isolation is for a node.
+//   - a NetworkIsolation for each network that any policy is about, other than the cluster's own: what an Isolation is
+//     for a node.
+//
+// A NetworkPolicy is about the primary network of its namespace, or else about the cluster's own.
 //
 // A pod's own port is in these groups. The room of pods lists it there, so that a port and its memberships come in one
 // transaction: policies apply to a pod from its first packet.

@@ -29,9 +29,9 @@ func (r *policyRows) logDenied(d direction, severity cluster.Severity) {
 		role = names.RoleDenyOut
 	}
 	acl := d.acl(names.ACLPolicyLogged, nbdb.ACLActionDrop, d.pods(names.SelectorGroup(r.subject))+" && ip")
-	acl.Tier = tierOf(r.state)
+	acl.Tier = tierIn(r.state, r.network)
 	r.logTo(acl, d, names.DeniedByDefault, severity)
-	r.rows = append(r.rows, r.Row(role, acl, r.group()))
+	r.rows = append(r.rows, r.Row(r.network.RuleRole(role), acl, r.group()))
 }
 
 // group lists the ACLs of the policy's own pods.

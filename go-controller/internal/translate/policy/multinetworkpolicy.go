@@ -39,14 +39,14 @@ func (MultiNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (MultiNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: []cluster.Kind{cluster.KindMultiNetworkPolicy, cluster.KindNetworkDefinition,
-			cluster.KindUserNetwork},
+		Kinds: append(dnsKinds(), cluster.KindMultiNetworkPolicy, cluster.KindNetworkDefinition,
+			cluster.KindUserNetwork),
 		Subjects: []cluster.Subject{index.MultiPolicyWritten},
 	}
 }
 
 // Affected implements translate.Translator. A network's definition says whether its pods have addresses.
-func (MultiNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+func (t MultiNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	switch c.Ref.Kind {
 	case cluster.KindMultiNetworkPolicy:
@@ -54,8 +54,13 @@ func (MultiNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owne
 	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
 		network := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
 		for _, policy := range index.FurtherPoliciesOf(s).In(network).All() {
-			out = append(out, multiOwner(policy))
+			if policy.Kind == cluster.KindMultiNetworkPolicy {
+				out = append(out, multiOwner(policy.Name))
+			}
 		}
+	}
+	if dnsChanged(s, c) {
+		out = append(out, t.Owners(s)...)
 	}
 	for _, policy := range c.About(index.MultiPolicyWritten) {
 		out = append(out, multiOwner(policy))
@@ -78,11 +83,11 @@ func (t MultiNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, 
 		if why := missing(s, n); why != "" {
 			report(ReasonNoNetwork, "network %s: %s: the policy has no effect there", slashed(n), why)
 		}
-		policies := index.FurtherPoliciesOf(s).In(n)
+		policies, network := index.FurtherPoliciesOf(s).In(n), s.Networks[n]
 		r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: policies,
-			network: n, subject: policies.Hash(p.Subject())}
+			network: n, subject: policies.Hash(p.Subject()), dns: dnsIn(s, network != nil && network.Primary)}
 		in, eg := p.Ingress, p.Egress
-		if network := s.Networks[n]; network != nil && len(network.Subnets) == 0 {
+		if network != nil && len(network.Subnets) == 0 {
 			var left []string
 			in.Rules = addressed(in.Rules, ingress(), &left)
 			eg.Rules = addressed(eg.Rules, egress(), &left)
@@ -104,8 +109,6 @@ func missing(s *cluster.State, n names.Network) string {
 	name, _ := cluster.DefinitionOf(n)
 	d := s.NetworkDefinitions[name]
 	switch network := s.Networks[n]; {
-	case network != nil && network.Primary:
-		return "it is a primary network, in which policies are not served"
 	case network != nil:
 		return ""
 	case d == nil && s.UserNetworks[name] != nil:

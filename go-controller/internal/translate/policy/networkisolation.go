@@ -10,7 +10,10 @@ import (
 )
 
 // NetworkIsolation translates what holds for the isolated interfaces in a network other than the cluster's own. There
-// nodes are not in the network, and services are not served: nothing passes that no rule allows.
+// nodes are not in the network: nothing passes that no rule allows, but neighbour discovery. OVN lets that pass anyway
+// on a switch with an ACL that is allow-related. The ACLs for it see to it that there is one, whatever rules the
+// policies have: without any, OVN tracks no connection of the switch, and would drop answers to isolated pods. In a
+// primary network, which may have Services, a pod may also reach itself through one.
 type NetworkIsolation struct{ Schema *nb.Schema }
 
 // Kind implements translate.Translator.
@@ -33,11 +36,18 @@ func (NetworkIsolation) Owners(s *cluster.State) (out []nb.Owner) {
 
 // Depends implements translate.Translator.
 func (NetworkIsolation) Depends() translate.Dependencies {
-	return translate.Dependencies{Subjects: []cluster.Subject{index.NetworkPoliciesExist}}
+	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindNetworkDefinition, cluster.KindUserNetwork},
+		Subjects: []cluster.Subject{index.NetworkPoliciesExist}}
 }
 
-// Affected implements translate.Translator.
-func (NetworkIsolation) Affected(_ *cluster.State, c cluster.Change) (out []nb.Owner) {
+// Affected implements translate.Translator. A network's definition says whether it is a primary one.
+func (NetworkIsolation) Affected(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	if c.Ref.Kind.Defines() {
+		n := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
+		if index.FurtherPoliciesOf(s).In(n).Any() {
+			out = append(out, isolationOwner(string(n)))
+		}
+	}
 	for _, n := range c.About(index.NetworkPoliciesExist) {
 		out = append(out, isolationOwner(n.Name))
 	}
@@ -51,14 +61,25 @@ func (t NetworkIsolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, er
 		return translate.Rows{}, nil
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
-	deny := func(role, groupRole, group string, d direction) nb.Row {
-		return m.Row(role, d.acl(names.ACLPolicyDeny, nbdb.ACLActionDrop, d.pods(group)+" && ip"),
+	acl := func(role, groupRole, group string, d direction, priority int, action, match string) nb.Row {
+		return m.Row(role, d.acl(priority, action, d.pods(group)+" && "+match),
 			m.In(nbdb.PortGroupTable, groupRole, "acls"))
 	}
-	return translate.Rows{Rows: []nb.Row{
-		m.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: n.IngressGroup()}),
-		m.Row(names.RoleGroupOut, &nbdb.PortGroup{Name: n.EgressGroup()}),
-		deny(names.RoleDenyIn, names.RoleGroupIn, n.IngressGroup(), ingress()),
-		deny(names.RoleDenyOut, names.RoleGroupOut, n.EgressGroup(), egress()),
-	}}, nil
+	allow, drop := nbdb.ACLActionAllowRelated, nbdb.ACLActionDrop
+	inGroup, outGroup := n.IngressGroup(), n.EgressGroup()
+	rows := []nb.Row{
+		m.Row(names.RoleGroupIn, &nbdb.PortGroup{Name: inGroup}),
+		m.Row(names.RoleGroupOut, &nbdb.PortGroup{Name: outGroup}),
+		acl(names.RoleDenyIn, names.RoleGroupIn, inGroup, ingress(), names.ACLPolicyDeny, drop, "ip"),
+		acl(names.RoleDenyOut, names.RoleGroupOut, outGroup, egress(), names.ACLPolicyDeny, drop, "ip"),
+		acl(names.RoleNeighbourIn, names.RoleGroupIn, inGroup, ingress(), names.ACLPolicyAllow, allow, "nd"),
+		acl(names.RoleNeighbourOut, names.RoleGroupOut, outGroup, egress(), names.ACLPolicyAllow, allow, "nd"),
+	}
+	if network := s.Networks[n]; network != nil && network.Primary {
+		itself := anyOf([]string{ingress().peers(names.IPv4, hairpinSource(names.IPv4)),
+			ingress().peers(names.IPv6, hairpinSource(names.IPv6))})
+		rows = append(rows,
+			acl(names.RoleOwnIn, names.RoleGroupIn, inGroup, ingress(), names.ACLPolicyAllow, allow, itself))
+	}
+	return translate.Rows{Rows: rows}, nil
 }

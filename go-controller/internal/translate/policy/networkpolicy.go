@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -28,21 +30,33 @@ func (NetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (NetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindNetworkPolicy},
+		Kinds:    append(dnsKinds(), cluster.KindNetworkPolicy),
 		Subjects: []cluster.Subject{index.PolicyWritten, index.LoggingOf, index.PrimaryOf, tiersUsed},
 	}
 }
 
 // Affected implements translate.Translator. The first ClusterNetworkPolicy concerns every policy, and so does the end
-// of the last.
+// of the last. What the cluster's DNS is concerns those of namespaces with a primary network.
 func (t NetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	if c.Concerns(tiersUsed) {
 		out = t.Owners(s)
 	}
-	for _, namespace := range append(c.About(index.LoggingOf), c.About(index.PrimaryOf)...) {
-		for policy := range index.PoliciesOf(s).In(namespace.Name) {
-			out = append(out, owner(policy))
+	for _, namespace := range c.About(index.LoggingOf) {
+		n, _ := s.PolicyNetwork(namespace.Name)
+		for _, policy := range index.PoliciesIn(s, n).In(namespace.Name) {
+			if policy.Kind == cluster.KindNetworkPolicy {
+				out = append(out, owner(policy.Name))
+			}
+		}
+	}
+	dns, moved := dnsChanged(s, c), c.About(index.PrimaryOf)
+	if dns || len(moved) > 0 {
+		for policy := range s.NetworkPolicies {
+			n, _ := s.PolicyNetwork(policy.Namespace)
+			if dns && n.Further() || slices.Contains(moved, cluster.Name{Name: policy.Namespace}) {
+				out = append(out, owner(policy))
+			}
 		}
 	}
 	if c.Ref.Kind == cluster.KindNetworkPolicy {
@@ -56,18 +70,20 @@ func (t NetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return out
 }
 
-// Rows implements translate.Translator.
+// Rows implements translate.Translator. A policy is about the network in which its pods have their default routes.
 func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	p := s.NetworkPolicies[cluster.ParseName(o.Name)]
 	if p == nil {
 		return translate.Rows{}, nil
 	}
-	if ns := s.Namespaces[p.Name.Namespace]; ns != nil && ns.InPrimary() {
-		return translate.Rows{Reports: unserved(p)}, nil
+	n, ok := s.PolicyNetwork(p.Name.Namespace)
+	if !ok {
+		return translate.Rows{Reports: waiting(s, p)}, nil
 	}
+	policies := index.PoliciesIn(s, n)
 	r := policyRows{
-		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: index.PoliciesOf(s),
-		network: names.Own, subject: index.SelectorHash(p.Subject()),
+		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: policies,
+		network: n, subject: policies.Hash(p.Subject()), dns: dnsIn(s, n.Further()),
 	}
 	var logging cluster.Logging
 	if ns := s.Namespaces[p.Name.Namespace]; ns != nil {
@@ -76,16 +92,6 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	r.isolate(ingress(), p.Ingress, logging)
 	r.isolate(egress(), p.Egress, logging)
 	return translate.Rows{Rows: r.rows}, nil
-}
-
-// ReasonPrimary is the reason of the report that a policy has no effect, since its pods are in a primary network.
-const ReasonPrimary = "PolicyNotServed"
-
-// unserved reports that a policy of a namespace with a primary network has no effect.
-func unserved(p *cluster.NetworkPolicy) []cluster.Problem {
-	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPrimary, Message: "the pods of the namespace are " +
-		"in a primary network, for which policies are not served: the policy has no effect: all pods of the network reach " +
-		"each other, and nobody else connects to them"}}
 }
 
 // isolate makes the ACLs of what the policy says about a direction.
@@ -109,7 +115,8 @@ type policyRows struct {
 	state    *cluster.State
 	policies *index.Policies
 	network  names.Network
-	subject  string // the hash of the selector of its own pods
+	subject  string      // the hash of the selector of its own pods
+	dns      *clusterDNS // nil where it is as any other service
 	rows     []nb.Row
 }
 

@@ -172,6 +172,9 @@ func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) (sets []string
 		switch {
 		case peer.Pods != nil:
 			sets = append(sets, "$"+addressSet(a.state, a.network, *peer.Pods, f))
+			if a.direction == egress() {
+				ranges = append(ranges, a.dns.of(*peer.Pods, f)...)
+			}
 		case peer.Nodes != nil:
 			ranges = append(ranges, "$"+names.SelectorAddressSet(nodesHash(*peer.Nodes), f))
 		case peer.Domain != "":

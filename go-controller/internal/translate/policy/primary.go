@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
+
+// ReasonPrimary is the reason of the report that a ClusterNetworkPolicy does not apply to pods of primary networks.
+const ReasonPrimary = "PolicyNotServed"
+
+// waiting reports that a policy has no effect, since its pods wait for a primary network.
+func waiting(s *cluster.State, p *cluster.NetworkPolicy) []cluster.Problem {
+	_, why := s.Primary(p.Name.Namespace)
+	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonNoNetwork,
+		Message: why + ": its pods wait for it, and the policy has no effect until then"}}
+}
+
+// notInPrimary reports that a ClusterNetworkPolicy does not apply to pods of primary networks, if it would select any
+// by their namespace.
+func notInPrimary(s *cluster.State, p *cluster.TieredPolicy) []cluster.Problem {
+	if !p.HasRules() {
+		return nil
+	}
+	out := &listed{}
+	for _, namespace := range index.PrimariesOf(s).Namespaces() {
+		if p.Pods.In(namespace, s.Namespaces[namespace]) {
+			out.add("%s", namespace)
+		}
+	}
+	if out.text == "" {
+		return nil
+	}
+	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPrimary, Message: fmt.Sprintf("spec.subject: it "+
+		"selects namespaces whose pods are in primary networks, where ClusterNetworkPolicies do not apply: %s: use "+
+		"NetworkPolicies there", out)}}
+}
+
+// dnsService is the cluster's DNS. Pods of primary networks reach it at its ClusterIPs.
+func dnsService() cluster.Name { return cluster.Name{Namespace: "kube-system", Name: "kube-dns"} }
+
+// clusterDNS is the cluster's DNS, as policies of a primary network see it. A load balancer of the network's exit
+// chooses the pod: the network's own switch sees the ClusterIP.
+type clusterDNS struct {
+	state     *cluster.State
+	addresses []netip.Addr // ClusterIPs
+	pods      []*cluster.Pod
+}
+
+// dnsIn is the cluster's DNS as policies of a network see it; nil where they do not: it is primary for those that do.
+func dnsIn(s *cluster.State, primary bool) *clusterDNS {
+	svc := s.Services[dnsService()]
+	if !primary || svc == nil {
+		return nil
+	}
+	out := &clusterDNS{state: s, addresses: svc.ClusterIPs}
+	for _, slice := range s.SlicesOf(dnsService()) {
+		for _, e := range slice.Endpoints {
+			p := s.Pods[cluster.Name{Namespace: slice.Name.Namespace, Name: e.Pod}]
+			if p != nil && p.WantsNetwork() && !slices.Contains(out.pods, p) {
+				out.pods = append(out.pods, p)
+			}
+		}
+	}
+	return out
+}
+
+// of lists the ClusterIPs of one family if a selector selects any of the pods behind them.
+func (d *clusterDNS) of(selector cluster.PodSelector, f names.Family) (out []string) {
+	if d == nil || !slices.ContainsFunc(d.pods, func(p *cluster.Pod) bool {
+		namespace := p.Name.Namespace
+		return selector.In(namespace, d.state.Namespaces[namespace]) && selector.Pods.Selects(p.Labels)
+	}) {
+		return nil
+	}
+	for _, a := range d.addresses {
+		if names.FamilyOf(a.Is4()) == f {
+			out = append(out, a.String())
+		}
+	}
+	return out
+}
+
+// dnsKinds lists the kinds of objects on which a clusterDNS depends, besides the definitions of networks.
+func dnsKinds() []cluster.Kind {
+	return []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindPod, cluster.KindNamespace}
+}
+
+// dnsChanged is true for a change after which policies of primary networks may see another clusterDNS: seldom.
+func dnsChanged(s *cluster.State, c cluster.Change) bool {
+	if c.Granted || !s.AnyPrimary() {
+		return false
+	}
+	dns := dnsService()
+	switch c.Ref.Kind {
+	case cluster.KindService:
+		return c.Ref.Name == dns
+	case cluster.KindNamespace:
+		return c.Ref.Name.Name == dns.Namespace
+	case cluster.KindEndpointSlice:
+		return ofDNS(c.Old) || ofDNS(c.New)
+	case cluster.KindPod:
+		return c.Ref.Name.Namespace == dns.Namespace && !sameBackend(c.Old, c.New)
+	}
+	return false
+}
+
+// ofDNS is true for a slice of the endpoints of the cluster's DNS.
+func ofDNS(o cluster.Object) bool {
+	slice, ok := o.(*cluster.EndpointSlice)
+	return ok && cluster.Name{Namespace: slice.Name.Namespace, Name: slice.Service} == dnsService()
+}
+
+// sameBackend is true when two states of a pod are the same behind a service, as far as selectors see it.
+func sameBackend(a, b cluster.Object) bool {
+	p, was := a.(*cluster.Pod)
+	q, is := b.(*cluster.Pod)
+	return was && is && p.Labels == q.Labels && p.WantsNetwork() == q.WantsNetwork()
+}

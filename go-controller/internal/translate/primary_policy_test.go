@@ -1,0 +1,148 @@
+package translate_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// dnsPolicy lets pods connect to UDP port 53 of those pods of kube-system that a selector selects.
+func dnsPolicy(pods cluster.LabelSelector) cluster.NetworkPolicy {
+	in := cluster.PodSelector{Namespace: "kube-system", Pods: pods}
+	return cluster.NetworkPolicy{Name: cluster.Name{Namespace: "ns0", Name: "dns"}, UID: "p",
+		Egress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{
+			Peers: []cluster.PolicyPeer{{Pods: &in}},
+			Ports: []cluster.PolicyPort{{Protocol: cluster.UDP, First: 53, Last: 53}},
+		}}}}
+}
+
+// A rule that selects pods of the cluster's DNS allows its ClusterIPs in a primary network: those that it has, and as
+// long as it selects any such pod.
+func TestDNSInPrimaryNetworks(t *testing.T) {
+	p, m := newPath(1), newMaster()
+	m.begin(t)
+	n := &cluster.Network{Name: names.Defined("ns0", "d0"), Topology: cluster.Layer2, Primary: true,
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/28")}}}
+	if err := n.SetJoin([]netip.Prefix{netip.MustParsePrefix("100.66.0.0/15")}); err != nil {
+		t.Fatal(err)
+	}
+	selects := cluster.NewLabelSelector(cluster.Requirement{Key: "a", Operator: cluster.In, Values: []string{"1"}})
+	policy := dnsPolicy(selects)
+	multi := &cluster.MultiNetworkPolicy{NetworkPolicy: policy, Networks: []names.Network{n.Name}}
+	other := dnsPolicy(selects)
+	other.Name.Namespace = "ns1" // it has no primary network
+	events := []cluster.Event{}
+	for _, o := range []cluster.Object{&policy, multi, &other,
+		&cluster.Namespace{Name: "ns0", UID: "ns0", Labels: cluster.NewLabels(map[string]string{names.PrimaryLabel: ""})},
+		&cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: "d0"}, UID: "d", Network: n}} {
+		events = append(events, p.set(o.Ref(), o))
+	}
+	seen := map[string]int{}
+	for range 400 {
+		if _, err := m.batch(events); err != nil {
+			t.Fatal(err)
+		}
+		m.check(t)
+		want := dnsWanted(p, selects)
+		for o, rows := range m.rows {
+			if o.Kind != names.KindPolicy && o.Kind != names.KindMultiPolicy {
+				continue
+			}
+			for _, a := range []string{"10.96.0.1", "10.96.0.2", "fd02::1", "fd02::2"} {
+				has := strings.Contains(describe(rows), a)
+				if has != (want[a] && !strings.HasPrefix(o.Name, "ns1/")) {
+					t.Fatalf("%s allows %s: %v, want %v:\n%s", o, a, has, !has, describe(rows))
+				}
+				seen[fmt.Sprint(o.Kind, a, has)]++
+			}
+		}
+		o := p.dns()
+		events = []cluster.Event{p.set(o.Ref(), o)}
+		if p.chance(10) {
+			events = []cluster.Event{p.set(o.Ref(), nil)}
+		}
+	}
+	if len(seen) != 2*4*2 {
+		t.Errorf("what the path came by: %v, want each address allowed and not, by both kinds of policies", seen)
+	}
+}
+
+// dnsWanted is the ClusterIPs that a selector of pods of kube-system is to allow, from the objects.
+func dnsWanted(p *path, selects cluster.LabelSelector) map[string]bool {
+	out := map[string]bool{}
+	for _, o := range p.objects {
+		e, ok := o.(*cluster.EndpointSlice)
+		svc, is := p.objects[cluster.Ref{Kind: cluster.KindService, Name: cluster.Name{Namespace: "kube-system",
+			Name: "kube-dns"}}].(*cluster.Service)
+		if !ok || !is {
+			continue
+		}
+		for _, ep := range e.Endpoints {
+			pod, ok := p.objects[cluster.Ref{Kind: cluster.KindPod, Name: cluster.Name{Namespace: "kube-system",
+				Name: ep.Pod}}].(*cluster.Pod)
+			if ok && pod.WantsNetwork() && selects.Selects(pod.Labels) {
+				for _, a := range svc.ClusterIPs {
+					out[a.String()] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// A ClusterNetworkPolicy says to which namespaces with primary networks it does not apply, as soon as that changes.
+func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
+	m := newMaster()
+	m.begin(t)
+	policy := &cluster.TieredPolicy{Name: "guard", UID: "g", Tier: cluster.AdminTier, Pods: cluster.PodSelector{
+		Namespaces: cluster.NewLabelSelector(cluster.Requirement{Key: "a", Operator: cluster.In, Values: []string{"1"}})},
+		Ingress: []cluster.TieredRule{{PolicyRule: cluster.PolicyRule{AnyPeer: true, AnyPort: true}, Action: cluster.Deny}}}
+	o := nb.Owner{Kind: names.KindClusterPolicy, Name: "guard"}
+	for i, step := range []struct {
+		object cluster.Object
+		gone   bool
+		want   string
+	}{
+		{object: policy},
+		{object: labelledNamespace("a", "1")},
+		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: "ns0: use NetworkPolicies there"},
+		{object: labelledNamespace("a", "0", names.PrimaryLabel, "")},
+		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: "ns0: use NetworkPolicies there"},
+		{object: labelledNamespace(), gone: true},
+	} {
+		e := cluster.Event{Ref: step.object.Ref(), New: step.object}
+		if step.gone {
+			e.New = nil
+		}
+		dirty := m.Step([]cluster.Event{e}).Dirty
+		rows, err := m.Rows(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, r := range rows.Reports {
+			got += r.Reason + ": " + r.Message
+		}
+		if (step.want == "") != (got == "") || !strings.HasSuffix(got, step.want) {
+			t.Errorf("step %d: reports %q, want %q", i, got, step.want)
+		}
+		if i != 1 && !slices.Contains(dirty, o) {
+			t.Errorf("step %d: nobody looks at %s again: %v", i, o, dirty)
+		}
+	}
+}
+
+func labelledNamespace(labels ...string) *cluster.Namespace {
+	all := map[string]string{}
+	for i := 0; i < len(labels); i += 2 {
+		all[labels[i]] = labels[i+1]
+	}
+	return &cluster.Namespace{Name: "ns0", UID: "ns0", Labels: cluster.NewLabels(all)}
+}
