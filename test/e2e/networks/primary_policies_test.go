@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
@@ -46,36 +47,53 @@ func (t tenant) unset() {
 	machines.Kubectl(t.T, t.c, "", "delete", "networkpolicy", "-n", t.ns, "--all")
 }
 
-// asks waits until a pod is answered at an address, or is not.
-func (t tenant) asks(from, protocol string, to netip.AddrPort, answered bool) {
+// question is what a pod asks, and whether it is to be answered.
+type question struct {
+	protocol string
+	to       netip.AddrPort
+	answered bool
+}
+
+// asks waits until a pod is answered, or is not, as each question says. It asks them all at once.
+func (t tenant) asks(from string, questions ...question) {
 	t.Helper()
-	what := fmt.Sprintf("%s asks %s by %s, want an answer: %v", t.pod(from), to, protocol, answered)
-	machines.Eventually(t.T, what, func(ctx context.Context) string {
-		out, err := t.c.Kubectl(ctx, "exec", "-n", t.ns, t.pod(from), "--", machines.EchoInPod, "ask", protocol, to.String(),
-			"1", "1s").CombinedOutput()
-		if got := err == nil && len(out) > 0; got != answered {
-			return fmt.Sprintf("%v: %s", err, out)
+	machines.Eventually(t.T, t.pod(from)+" asks", func(ctx context.Context) string {
+		wrong := make([]string, len(questions))
+		var all sync.WaitGroup
+		for i, q := range questions {
+			all.Go(func() {
+				out, err := t.c.Kubectl(ctx, "exec", "-n", t.ns, t.pod(from), "--", machines.EchoInPod, "ask", q.protocol,
+					q.to.String(), "1", "1s").CombinedOutput()
+				if got := err == nil && len(out) > 0; got != q.answered {
+					wrong[i] = fmt.Sprintf("%s by %s, want an answer: %v, but %v: %s\n", q.to, q.protocol, q.answered, err, out)
+				}
+			})
 		}
-		return ""
+		all.Wait()
+		return strings.Join(wrong, "")
 	})
 }
 
 // reaches waits until a pod gets answers from another at all its addresses by just these protocols.
 func (t tenant) reaches(from, to string, want reached) {
 	t.Helper()
+	var questions []question
 	for _, a := range on(t.T, t.c, t.ns, t.pod(to), "ovn-udn1") {
-		t.asks(from, "tcp", netip.AddrPortFrom(a, 8080), want.tcp)
-		t.asks(from, "udp", netip.AddrPortFrom(a, 8080), want.udp)
+		at := netip.AddrPortFrom(a, 8080)
+		questions = append(questions, question{"tcp", at, want.tcp}, question{"udp", at, want.udp})
 	}
+	t.asks(from, questions...)
 }
 
 // at waits until a pod is answered at addresses outside of its network by TCP and UDP, or is not.
 func (t tenant) at(from string, answered bool, addrs ...string) {
 	t.Helper()
+	var questions []question
 	for _, a := range addrs {
-		t.asks(from, "tcp", netip.MustParseAddrPort(a), answered)
-		t.asks(from, "udp", netip.MustParseAddrPort(a), answered)
+		at := netip.MustParseAddrPort(a)
+		questions = append(questions, question{"tcp", at, answered}, question{"udp", at, answered})
 	}
+	t.asks(from, questions...)
 }
 
 // api waits until a pod is answered by the API server, or is not: that talks TLS alone.
@@ -95,17 +113,20 @@ func (t tenant) api(from string, answered bool) {
 
 // tryPrimaryPolicies has NetworkPolicies of two tenants: with a switch for all nodes, and with one for each.
 func tryPrimaryPolicies(t *testing.T, c *sandbox.Cluster) {
-	for _, ns := range []string{"red", "blue"} {
-		t.Run(ns, func(t *testing.T) {
-			n := tenant{t, c, ns}
-			for _, role := range []string{"server", "friend", "stranger"} {
-				machines.Kubectl(t, c, "", "label", "pod", "-n", ns, n.pod(role), "role="+role)
-			}
-			defer n.unset()
-			n.tryIngress()
-			n.tryEgress()
-		})
-	}
+	t.Run("of", func(t *testing.T) {
+		for _, ns := range []string{"red", "blue"} {
+			t.Run(ns, func(t *testing.T) {
+				t.Parallel()
+				n := tenant{t, c, ns}
+				for _, role := range []string{"server", "friend", "stranger"} {
+					machines.Kubectl(t, c, "", "label", "pod", "-n", ns, n.pod(role), "role="+role)
+				}
+				defer n.unset()
+				n.tryIngress()
+				n.tryEgress()
+			})
+		}
+	})
 	machines.InSync(t, c)
 	out, err := c.NBCtl(t.Context(), "--columns=name", "find", "Port_Group",
 		`external_ids:"k8s.ovn.org/owner-type"=NetworkIsolation`)

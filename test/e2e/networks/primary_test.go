@@ -2,21 +2,16 @@ package networks
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
-	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
 // primaryTenant is a namespace with a primary network. All have the same subnets.
@@ -106,13 +101,7 @@ func TestPrimary(t *testing.T) {
 	for ns := range tenants {
 		machines.Kubectl(t, c, "", "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "pod", "--all")
 	}
-	for ns := range tenants {
-		t.Run(ns+" within", func(t *testing.T) { tryWithin(t, c, ns) })
-		t.Run(ns+" outside", func(t *testing.T) { tryOutside(t, c, ns) })
-		t.Run(ns+" services", func(t *testing.T) {
-			tryServices(t, c, ns, map[string]int{"red": 30201, "green": 30202, "blue": 30203}[ns])
-		})
-	}
+	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
 	t.Run("policies", func(t *testing.T) { tryPrimaryPolicies(t, c) })
 	machines.InSync(t, c)
@@ -123,6 +112,18 @@ func TestPrimary(t *testing.T) {
 		}
 	}
 	t.Run("nothing is left", func(t *testing.T) { tryPrimaryRemoval(t, c) })
+}
+
+// tryEachTenant has the pods of the tenants, side by side, ask whom they are to reach, and whom not.
+func tryEachTenant(t *testing.T, c *sandbox.Cluster) {
+	for ns, nodePort := range map[string]int{"red": 30201, "green": 30202, "blue": 30203} {
+		t.Run(ns, func(t *testing.T) {
+			t.Parallel()
+			t.Run("within", func(t *testing.T) { tryWithin(t, c, ns) })
+			t.Run("outside", func(t *testing.T) { tryOutside(t, c, ns) })
+			t.Run("services", func(t *testing.T) { tryServices(t, c, ns, nodePort) })
+		})
+	}
 }
 
 // tryWithin has each pod of a tenant ask each other.
@@ -267,79 +268,6 @@ func tryEntering(t *testing.T, c *sandbox.Cluster) {
 	if _, err := c.NBCtl(t.Context(), "lr-policy-del", router, first, "ip"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// podNamespace is the network namespace of a pod.
-func podNamespace(t *testing.T, c *sandbox.Cluster, n *node.Node, namespace, pod string) machines.Namespace {
-	t.Helper()
-	text := machines.Kubectl(t, c, "", "get", "pod", "-n", namespace, pod, "-o", `jsonpath={.metadata.annotations.ovn}`)
-	_, mac, _ := strings.Cut(text, `"mac_address":"`)
-	hw, err := net.ParseMAC(strings.TrimSuffix(mac, `"}`))
-	if err != nil {
-		t.Fatalf("annotation %s of pod %s: %v", text, pod, err)
-	}
-	out, err := machines.PodNamespace(n.Member, hw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// lead has a pod send what is for a range to a host of its own subnet.
-func lead(t *testing.T, pod machines.Namespace, subnet string, via netip.Addr) {
-	t.Helper()
-	_, dst, err := net.ParseCIDR(subnet)
-	if err == nil {
-		err = pod.Within(func() error {
-			link, err := netlink.LinkByName("eth0")
-			if err != nil {
-				return err
-			}
-			return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Gw: via.AsSlice()})
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// countPackets begins to count the packets to port 7777 that arrive at an interface of a pod. The function that it
-// returns ends that.
-func countPackets(t *testing.T, pod machines.Namespace, link string) func() int {
-	t.Helper()
-	var fd int
-	err := pod.Within(func() (err error) { fd, err = machines.PacketSocket(link); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(fd) })
-	return func() (n int) {
-		frame := make([]byte, 2048)
-		for {
-			length, from, err := unix.Recvfrom(fd, frame, 0)
-			if errors.Is(err, unix.EAGAIN) {
-				return n
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			at, is := from.(*unix.SockaddrLinklayer)
-			if is && at.Pkttype != unix.PACKET_OUTGOING && toPort(frame[:length], 7777) {
-				n++
-			}
-		}
-	}
-}
-
-// toPort is true for a frame with a TCP or UDP packet to a port, without options of IP.
-func toPort(frame []byte, port uint16) bool {
-	const ethernet, ipv4, ipv6 = 14, 20, 40
-	for kind, header := range map[uint16]int{unix.ETH_P_IP: ipv4, unix.ETH_P_IPV6: ipv6} {
-		if len(frame) >= ethernet+header+4 && binary.BigEndian.Uint16(frame[ethernet-2:]) == kind {
-			return binary.BigEndian.Uint16(frame[ethernet+header+2:]) == port
-		}
-	}
-	return false
 }
 
 // tryRestart has the master start again. It changes nothing: addresses, rows and connections stay.

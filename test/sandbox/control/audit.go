@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
@@ -56,8 +58,9 @@ type Request struct {
 	Namespace string // "" for all, and for objects without one
 }
 
-// Audited returns the requests of ovnkube's daemons, and those that were refused with status 403. Requests about the
-// API server itself, such as its version, are left out, and requests by other programs with a daemon's identity.
+// Audited returns the requests of ovnkube's daemons, and those that were refused with status 403 for lack of rights. (In a
+// namespace that is being deleted nobody can make an Event: such refusals do not count.) Requests about the API server
+// itself, such as its version, are left out, and requests by other programs with a daemon's identity.
 func (c *Control) Audited() (asked, refused map[Request]int, err error) {
 	f, err := os.Open(c.auditLog())
 	if err != nil {
@@ -84,9 +87,16 @@ func (c *Control) Audited() (asked, refused map[Request]int, err error) {
 			r.Resource += "/" + e.ObjectRef.Subresource
 		}
 		asked[r]++
-		if e.ResponseStatus != nil && e.ResponseStatus.Code == 403 {
+		if e.ResponseStatus != nil && e.ResponseStatus.Code == 403 && !beingTerminated(e.ResponseStatus) {
 			refused[r]++
 		}
 	}
 	return asked, refused, lines.Err()
+}
+
+// beingTerminated tells whether a request was refused since its namespace is being deleted.
+func beingTerminated(s *metav1.Status) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == corev1.NamespaceTerminatingCause
+	})
 }
