@@ -131,7 +131,7 @@ fuzz: ## random input for every parser and for names; FUZZTIME=1m each
 chaos: sandbox ## breaks the control plane at random moments, and kills its leaders; prints what it cost; CHAOS_ROUNDS=3
 	@test/deps.sh
 	bin/sandbox fetch
-	CHAOS_SEED=$(or $(CHAOS_SEED),$(shell date +%s)) CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),3) \
+	CHAOS_SEED=$(or $(CHAOS_SEED),$(shell date +%s)) CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),3) CHAOS_AWAY=$(or $(CHAOS_AWAY),90) \
 	  $(GO) test -C test -count=1 -p 1 -v -timeout 60m ./chaos ./e2e/ha
 
 .PHONY: windows

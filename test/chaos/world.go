@@ -39,6 +39,8 @@ type world struct {
 	old      []byte // the Northbound database's file as it was at the beginning
 	masters  int
 	notes    []string // what faults found, for the table
+	flags    []string // more flags of masters that start from now on
+	away     time.Duration
 }
 
 // note remembers a figure for the end of the table.
@@ -113,8 +115,8 @@ func (w *world) small() string { return filepath.Join(w.Dir, "small") }
 // startMaster starts a master on an address of its own.
 func (w *world) startMaster(ctx context.Context) (err error) {
 	w.masters++
-	w.master, err = w.StartMasterAt(ctx, fmt.Sprintf("127.0.0.1:%d", 9500+w.masters%100), "--leader-elect=false",
-		"--cluster-subnets", subnets)
+	w.master, err = w.StartMasterAt(ctx, fmt.Sprintf("127.0.0.1:%d", 9500+w.masters%100),
+		append([]string{"--leader-elect=false", "--cluster-subnets", subnets}, w.flags...)...)
 	return err
 }
 
