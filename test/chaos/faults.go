@@ -33,6 +33,8 @@ func faults() []fault {
 		{"Northbound database restored from an old file", northboundRestored},
 		{"no space left for the Northbound database for 5 s", diskFull},
 		{"file system of the Northbound database read-only for 5 s", diskReadOnly},
+		{"two of three Northbound servers killed for 8 or 60 s", northboundWithoutQuorum},
+		{"follower of three Northbound servers back with an old or an empty file", followerLost},
 		{"rows deleted and changed by hand", drift},
 		{"API server killed", apiServerKilled},
 		{"API server stopped for 10 to 15 s", apiServerStopped},
