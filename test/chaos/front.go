@@ -63,8 +63,8 @@ func newFront(kubeconfig, resource string) (*front, error) {
 	}}
 	f.until, f.end = context.WithCancel(context.Background())
 	f.Server = httptest.NewUnstartedServer(f)
-	f.Server.Config.ErrorLog = f.behind.ErrorLog
-	f.Server.Start()
+	f.Config.ErrorLog = f.behind.ErrorLog
+	f.Start()
 	return f, nil
 }
 
