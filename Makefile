@@ -127,12 +127,17 @@ vulndb: ## have vulncheck know the newest vulnerabilities: a newer version of th
 fuzz: ## random input for every parser and for names; FUZZTIME=1m each
 	@test/fuzz.sh
 
+# Of the tests of ./e2e, those that kill what works on nodes, or leave it without memory or files.
+AGENT_FAULTS := LoseNoPacket|LosesNoPacket|TestAgentWithoutFiles|TestAgentMemory|TestAgentKilled
+
 .PHONY: chaos
 chaos: sandbox ## breaks the control plane at random moments, and kills its leaders; prints what it cost; CHAOS_ROUNDS=3
 	@test/deps.sh
 	bin/sandbox fetch
 	CHAOS_SEED=$(or $(CHAOS_SEED),$(shell date +%s)) CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),3) \
+	  CHAOS_AWAY=$(or $(CHAOS_AWAY),90) CHAOS_QUORUM=$(or $(CHAOS_QUORUM),60) \
 	  $(GO) test -C test -count=1 -p 1 -v -timeout 60m ./chaos ./e2e/ha
+	$(GO) test -C test -count=1 -v -timeout 60m -run '$(AGENT_FAULTS)' ./e2e
 
 .PHONY: windows
 windows: sandbox ## packets that pass or are lost while pods and policies change; WINDOW_PODS=500 WINDOW_CHANGES=100

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 // TestChaos breaks everything in the list, at random moments, while pods, Services and Nodes come and go. After each
 // fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
 // twice.
-// CHAOS_SEED and CHAOS_ROUNDS are numbers; CHAOS_ONLY is a part of the names of faults.
+// CHAOS_SEED and CHAOS_ROUNDS are numbers, CHAOS_AWAY and CHAOS_QUORUM are seconds. CHAOS_ONLY is a part of the names
+// of faults.
 func TestChaos(t *testing.T) {
 	seed, rounds := machines.Number(t, "CHAOS_SEED", 1), machines.Number(t, "CHAOS_ROUNDS", 1)
 	t.Logf("CHAOS_SEED=%d", seed)
@@ -34,6 +35,8 @@ func TestChaos(t *testing.T) {
 		t.Cleanup(func() { must(t, w.close()) })
 	}
 	must(t, err)
+	w.away = time.Duration(machines.Number(t, "CHAOS_AWAY", 20)) * time.Second
+	w.noQuorum = time.Duration(machines.Number(t, "CHAOS_QUORUM", 8)) * time.Second
 	var table strings.Builder
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "fault\tround\tnew pod served after\tall settled after\tpods\taddresses given again")

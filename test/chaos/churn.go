@@ -36,6 +36,7 @@ type churn struct {
 	changes int   // that the API server accepted
 
 	keepNodes atomic.Bool // no Node is replaced
+	still     atomic.Bool // nothing changes
 }
 
 // run goes on until ctx ends. An API server that is away is no error: the change is lost, or was made unheard.
@@ -47,6 +48,9 @@ func (c *churn) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+		if c.still.Load() {
+			continue
 		}
 		err := c.change(ctx)
 		switch {

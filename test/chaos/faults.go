@@ -33,9 +33,14 @@ func faults() []fault {
 		{"Northbound database restored from an old file", northboundRestored},
 		{"no space left for the Northbound database for 5 s", diskFull},
 		{"file system of the Northbound database read-only for 5 s", diskReadOnly},
+		{"two of three Northbound servers killed for 8 or 60 s", northboundWithoutQuorum},
+		{"follower of three Northbound servers back with an old or an empty file", followerLost},
 		{"rows deleted and changed by hand", drift},
 		{"API server killed", apiServerKilled},
 		{"API server stopped for 10 to 15 s", apiServerStopped},
+		{"API server away for 20 or 90 s", apiServerAway},
+		{"API server refuses one kind, or breaks its lists off", kindFails},
+		{"leader's clock is off by hours", clockSkewed},
 		{"master may open no more files for 5 s", masterWithoutFiles},
 		{"Northbound server may open no more files for 5 s", northboundWithoutFiles},
 		{"200 hostile objects beside a limit of memory", hostileBeside},
@@ -188,6 +193,11 @@ func apiServerKilled(ctx context.Context, w *world) error {
 
 func apiServerStopped(ctx context.Context, w *world) error {
 	return stopped(ctx, w, w.APIServer, 10*time.Second+time.Duration(w.random.IntN(5000))*time.Millisecond)
+}
+
+// apiServerAway has nobody listen at the API server's address for longer than a Lease lasts. CHAOS_AWAY is how long.
+func apiServerAway(ctx context.Context, w *world) error {
+	return errors.Join(w.APIServer.Kill(), w.pause(ctx, w.away), w.RestartAPIServer(ctx))
 }
 
 // stopped has a process stand still for a time.

@@ -38,7 +38,10 @@ type world struct {
 	churn    *churn
 	old      []byte // the Northbound database's file as it was at the beginning
 	masters  int
-	notes    []string // what faults found, for the table
+	notes    []string      // what faults found, for the table
+	flags    []string      // more flags of masters that start from now on
+	away     time.Duration // of the API server
+	noQuorum time.Duration // of the Northbound servers
 }
 
 // note remembers a figure for the end of the table.
@@ -113,8 +116,8 @@ func (w *world) small() string { return filepath.Join(w.Dir, "small") }
 // startMaster starts a master on an address of its own.
 func (w *world) startMaster(ctx context.Context) (err error) {
 	w.masters++
-	w.master, err = w.StartMasterAt(ctx, fmt.Sprintf("127.0.0.1:%d", 9500+w.masters%100), "--leader-elect=false",
-		"--cluster-subnets", subnets)
+	w.master, err = w.StartMasterAt(ctx, fmt.Sprintf("127.0.0.1:%d", 9500+w.masters%100),
+		append([]string{"--leader-elect=false", "--cluster-subnets", subnets}, w.flags...)...)
 	return err
 }
 
@@ -148,7 +151,12 @@ func (w *world) eventually(ctx context.Context, what string, missing func(contex
 
 // nbctl runs ovn-nbctl once, without retries.
 func (w *world) nbctl(ctx context.Context, args ...string) (string, error) {
-	args = append([]string{"--no-leader-only", "--timeout=5", "--db=unix:" + w.NB.Socket}, args...)
+	return w.nbctlOf(ctx, w.NB.Socket, args...)
+}
+
+// nbctlOf is nbctl for another server.
+func (w *world) nbctlOf(ctx context.Context, socket string, args ...string) (string, error) {
+	args = append([]string{"--no-leader-only", "--timeout=5", "--db=unix:" + socket}, args...)
 	out, err := exec.CommandContext(ctx, "ovn-nbctl", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("running ovn-nbctl %s: %w: %s", strings.Join(args, " "), err, out)
@@ -168,9 +176,12 @@ func (w *world) anyRow(ctx context.Context, table string) (string, error) {
 }
 
 // plan is what `ovnkube plan` would change: "" for nothing.
-func (w *world) plan(ctx context.Context) (string, error) {
+func (w *world) plan(ctx context.Context) (string, error) { return w.planOf(ctx, "unix:"+w.NB.Socket) }
+
+// planOf is plan for other servers.
+func (w *world) planOf(ctx context.Context, nbAddress string) (string, error) {
 	out, err := exec.CommandContext(ctx, w.programs.OVNKube, "plan", "--kubeconfig", w.Kubeconfig(), "--nb-address",
-		"unix:"+w.NB.Socket, "--cluster-subnets", subnets, "--log-level", "error").CombinedOutput()
+		nbAddress, "--cluster-subnets", subnets, "--log-level", "error").CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 2 {
 		return string(out), nil
 	}

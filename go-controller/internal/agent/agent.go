@@ -77,7 +77,7 @@ func New(c config.Node, kube *local.Watcher, registry prometheus.Registerer, log
 		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?",
 			c.OVSAddress),
 	}
-	kube.Refusals.Count = a.metrics.KindsRefused
+	kube.Refusals.Count, kube.Refusals.Log = a.metrics.KindsRefused, log
 	a.health = newHealthChecks(log, a.metrics.HealthPortsFailed)
 	return a, nil
 }

@@ -71,6 +71,21 @@ func (m *Master) WaitReady(ctx context.Context) (time.Time, error) {
 	return time.Now(), err
 }
 
+// Readyz asks once whether the master is ready, and returns the status of HTTP and the answer's text.
+func (m *Master) Readyz(ctx context.Context) (code int, text string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/readyz", nil)
+	if err != nil {
+		return 0, "", fmt.Errorf("asking the master whether it is ready: %w", err)
+	}
+	resp, err := m.http.Do(req)
+	if err != nil {
+		return 0, "", fmt.Errorf("asking the master whether it is ready: %w", err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
 // Value reads a metric of the master, added up over all series that have the labels, each as `name="value"`.
 func (m *Master) Value(ctx context.Context, name string, labels ...string) (float64, error) {
 	e, err := m.metrics(ctx)

@@ -117,9 +117,9 @@ func TestBackAfterOutage(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				sink := newNames()
 				var running sync.WaitGroup
-				var refused Refusals
+				var said, logged strings.Builder
+				refused := Refusals{Log: slog.New(slog.NewTextHandler(&said, nil))}
 				refusals := 0
-				var logged strings.Builder
 				w := Watch{
 					Kind: k, Sink: sink, Refused: refused.Of(k, func() { refusals++ }),
 					Log: slog.New(slog.NewTextHandler(&logged, nil)),
@@ -143,6 +143,9 @@ func TestBackAfterOutage(t *testing.T) {
 				if n := strings.Count(logged.String(), "Failed to watch"); n < 7 || n > 11 {
 					t.Errorf("%d failures are logged in 10 minutes, want the 1st, 2nd, 4th and so on:\n%s", n, logged.String())
 				}
+				if n := strings.Count(said.String(), "kind=services"); (n == 1) != forbidden {
+					t.Errorf("the refusal is logged %d times, want once:\n%s", n, said.String())
+				}
 				away.Store(false)
 				back := time.Now()
 				if took := (<-sink.listed).Sub(back); took > 3*time.Second {
@@ -150,6 +153,9 @@ func TestBackAfterOutage(t *testing.T) {
 				}
 				cancel()
 				running.Wait()
+				if strings.Contains(said.String(), "refuses a kind no more") != forbidden {
+					t.Errorf("the end of the refusal is not logged, or of none:\n%s", said.String())
+				}
 			})
 		})
 	}

@@ -3,6 +3,7 @@ package reflector
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -16,6 +17,8 @@ var ErrRefused = errors.New("the API server refuses")
 // Refusals records which kinds the API server refuses to list or watch at the moment.
 type Refusals struct {
 	Count interface{ Set(float64) } // a metric; nil for none
+	// Log gets a line when a refusal begins or ends; nil for nobody.
+	Log *slog.Logger
 
 	mu     sync.Mutex
 	byKind map[string]error
@@ -38,8 +41,21 @@ func (r *Refusals) Of(k kinds.Kind, changed func()) func(error) {
 		}
 		r.mu.Unlock()
 		if had != (err != nil) {
+			r.log(k, err)
 			changed()
 		}
+	}
+}
+
+// log says that a refusal began or ended. The error of an API server names the identity, the verb and the kind.
+func (r *Refusals) log(k kinds.Kind, err error) {
+	switch {
+	case r.Log == nil:
+	case err != nil:
+		r.Log.Error("the API server refuses a kind: its rows stay as they are", "kind", k.Plural(), "error", err,
+			"want", "a ClusterRole that lets this identity list and watch the kind")
+	default:
+		r.Log.Info("the API server refuses a kind no more", "kind", k.Plural())
 	}
 }
 
