@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	testbed "github.com/northbound-net/northbound/test/sandbox"
 )
 
 const (
@@ -95,6 +97,21 @@ func kubectl(t *testing.T, args ...string) string {
 func nbctl(t *testing.T, args ...string) string {
 	t.Helper()
 	return must(t, append([]string{"nbctl"}, args...)...)
+}
+
+// onChart tells whether the sandbox's databases, masters and agents are pods of the chart.
+func onChart() bool { return os.Getenv(testbed.InstallVariable) == testbed.InstallChart }
+
+// inMaster returns what ovnkube prints where the master runs, with the rights and the Northbound database of its own.
+func inMaster(t *testing.T, args ...string) string {
+	t.Helper()
+	if onChart() {
+		return kubectl(t, append([]string{"--namespace", testbed.Namespace, "exec", "daemonset/ovnkube-master",
+			"--container", "master", "--", "ovnkube"}, args...)...)
+	}
+	return must(t, append([]string{"node", "control", "--", "env",
+		"NORTHBOUND_KUBECONFIG=/var/lib/northbound/" + name + "/control/api/admin.kubeconfig",
+		"NORTHBOUND_NB_ADDRESS=unix:/run/ovn/ovnnb_db.sock", "ovnkube"}, args...)...)
 }
 
 // eventually waits until ok returns "", or fails with what it returned last.

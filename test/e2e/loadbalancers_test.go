@@ -37,7 +37,7 @@ func TestLoadBalancersApart(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	out, err := c.Control.Run(ctx, "sh", "-ec", commands)
+	out, err := atDatabases(ctx, c, commands)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,4 +45,14 @@ func TestLoadBalancersApart(t *testing.T) {
 	if out != a+a+b+b {
 		t.Errorf("backends at x1, x2, x3 and x4:\n%swant\n%s", out, a+a+b+b)
 	}
+}
+
+// atDatabases returns what shell commands print where ovn-nbctl and ovn-sbctl need no flags.
+func atDatabases(ctx context.Context, c *testbed.Cluster, commands string) (string, error) {
+	if !c.RunsChart() {
+		return c.Control.Run(ctx, "sh", "-ec", commands)
+	}
+	out, err := c.Kubectl(ctx, "--namespace", testbed.Namespace, "exec", "daemonset/ovn-db", "--container", "nb", "--",
+		"sh", "-ec", commands).Output()
+	return string(out), err
 }

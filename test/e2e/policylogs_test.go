@@ -146,8 +146,7 @@ func explainedLines(t *testing.T, allowed, denied string) {
 		allowed: "np/logged/server spec.ingress[0]\n",
 		denied:  "np/logged/server isolates the pod for Ingress, and no rule of any policy allows this\n",
 	} {
-		out := must(t, "node", "control", "--", "ovnkube", "explain", "--log-level=error", "--acl", aclLines(t, acl)[0],
-			"--kubeconfig=/var/lib/northbound/"+name+"/control/api/admin.kubeconfig", "--nb-address=unix:/run/ovn/ovnnb_db.sock")
+		out := inMaster(t, "explain", "--log-level=error", "--acl", aclLines(t, acl)[0])
 		for _, w := range []string{want, " -> pod/logged/server (", ": as wanted"} {
 			if !strings.Contains(out, w) {
 				t.Errorf("the explanation of %s lacks %q:\n%s", acl, w, out)

@@ -20,10 +20,7 @@ func kubectlStatus(t *testing.T, svc, patch string) {
 // explained returns the output of `ovnkube explain svc`.
 func explained(t *testing.T, svc string, flags ...string) string {
 	t.Helper()
-	args := append([]string{"node", "control", "--", "ovnkube", "explain", "svc", "--log-level=error",
-		"--kubeconfig=/var/lib/northbound/" + name + "/control/api/admin.kubeconfig",
-		"--nb-address=unix:/run/ovn/ovnnb_db.sock"}, flags...)
-	return must(t, append(args, "default/"+svc)...)
+	return inMaster(t, append(append([]string{"explain", "svc", "--log-level=error"}, flags...), "default/"+svc)...)
 }
 
 // TestServiceAddresses checks that a service answers on those of its external and load balancer addresses that no other

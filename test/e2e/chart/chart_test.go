@@ -48,6 +48,8 @@ func TestChart(t *testing.T) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
 	t.Run("commands", c.commands)
+	t.Run("tunnels", c.tunnels)
+	t.Run("backup", c.backup)
 	t.Run("three databases", c.threeDatabases)
 	t.Run("removal", c.removal)
 }

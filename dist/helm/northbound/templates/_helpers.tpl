@@ -59,6 +59,50 @@ imagePullSecrets:
 - {key: northbound.io/agent-not-ready, operator: Exists}
 {{- end }}
 
+{{/* The nodes of the control plane, as JSON. Without a connection to the cluster, none. */}}
+{{- define "northbound.controlPlaneNodes" -}}
+{{- $found := list }}
+{{- range (lookup "v1" "Node" "" "").items }}
+{{- $labels := default dict .metadata.labels }}
+{{- $fits := true }}
+{{- range $key, $value := $.Values.controlPlane.nodeSelector }}
+{{- if not (and (hasKey $labels $key) (eq (get $labels $key) $value)) }}{{ $fits = false }}{{ end }}
+{{- end }}
+{{- if $fits }}{{ $found = append $found .metadata.name }}{{ end }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}
+
+{{/* The nodes with the databases, as JSON. None: the only one of the control plane. */}}
+{{- define "northbound.databases" -}}
+{{- $found := include "northbound.controlPlaneNodes" . | fromJsonArray }}
+{{- $nodes := .Values.database.nodes }}
+{{- if and (not $nodes) (eq (len $found) 1) }}{{ $nodes = $found }}{{ end }}
+{{- toJson $nodes }}
+{{- end }}
+
+{{/* Where pods run that need the databases' node. */}}
+{{- define "northbound.databaseNodes" -}}
+{{- with include "northbound.databases" . | fromJsonArray -}}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      {{- range . }}
+      - matchFields:
+        - {key: metadata.name, operator: In, values: [{{ . | quote }}]}
+      {{- end }}
+{{- else -}}
+nodeSelector: {{- toYaml .Values.controlPlane.nodeSelector | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The node's own server of a database, over TLS. Arguments: root, port. */}}
+{{- define "northbound.localServer" -}}
+{{- $listen := .root.Values.database.listen -}}
+ssl:{{ has $listen (list "[::]" "0.0.0.0") | ternary "127.0.0.1" $listen }}:{{ .port }}
+{{- end }}
+
 {{/* The security context of containers that need no rights on the node. */}}
 {{- define "northbound.unprivileged" -}}
 securityContext:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
+	"github.com/northbound-net/northbound/test/sandbox"
 	"github.com/northbound-net/northbound/test/sandbox/control"
 )
 
@@ -56,6 +57,11 @@ func databaseCommand(name, program, database string) *cli.Command {
 				return err
 			}
 			argv := append(begin(cluster.Control), c.Args().Slice()...)
+			if cluster.RunsChart() {
+				return attached(cluster.Kubectl(c.Context, append([]string{"--namespace", sandbox.Namespace, "exec",
+					"daemonset/ovn-db", "--container", strings.TrimSuffix(c.Command.Name, "ctl"), "--", program},
+					c.Args().Slice()...)...))
+			}
 			return attached(cluster.Control.Command(c.Context, argv...))
 		},
 	}
@@ -150,6 +156,12 @@ func logsCommand() *cli.Command {
 				sort.Strings(names)
 				fmt.Fprintln(c.App.Writer, strings.Join(names, "\n"))
 				return nil
+			}
+			if cmd, ok, err := cluster.LogOf(c.Context, c.Args().First(), c.Bool("follow")); ok {
+				if err != nil {
+					return err
+				}
+				return attached(cmd)
 			}
 			file, ok := logs[c.Args().First()]
 			if !ok {
