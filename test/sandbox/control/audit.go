@@ -58,9 +58,9 @@ type Request struct {
 	Namespace string // "" for all, and for objects without one
 }
 
-// Audited returns the requests of ovnkube's daemons, and those that were refused with status 403 for lack of rights. (In
-// a namespace that is being deleted nobody can make an Event: such refusals do not count.) Requests about the API server
-// itself, such as its version, are left out, and requests by other programs with a daemon's identity.
+// Audited returns the requests of ovnkube's daemons, and those that were refused with status 403 for lack of rights.
+// (In a namespace that is being deleted nobody can make an Event: such refusals do not count.) Requests about the API
+// server itself, such as its version, are left out, and requests by other programs with a daemon's identity.
 func (c *Control) Audited() (asked, refused map[Request]int, err error) {
 	f, err := os.Open(c.auditLog())
 	if err != nil {
