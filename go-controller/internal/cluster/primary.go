@@ -173,23 +173,27 @@ const leastJoin = 256
 // ones of families that the network has. The error says what is wrong with them.
 func (n *Network) SetJoin(join []netip.Prefix) error {
 	n.JoinSubnets = nil
+	field := "joinSubnet"
+	if n.UserDefined {
+		field = "joinSubnets"
+	}
 	for _, is4 := range []bool{true, false} {
 		has := slices.ContainsFunc(n.Subnets, func(s config.ClusterSubnet) bool { return s.CIDR.Addr().Is4() == is4 })
 		of := slices.DeleteFunc(slices.Clone(join), func(p netip.Prefix) bool { return p.Addr().Is4() != is4 })
 		switch {
 		case len(of) > 1:
-			return fmt.Errorf("joinSubnet: %s and %s are of one address family, want one of each", of[0], of[1])
+			return fmt.Errorf("%s: %s and %s are of one address family, want one of each", field, of[0], of[1])
 		case !has:
 			continue
 		case len(of) == 0:
-			return fmt.Errorf("joinSubnet: %s lacks one of IP%s, which subnets has", config.PrefixList(join),
+			return fmt.Errorf("%s: %s lacks one of IP%s, which subnets has", field, config.PrefixList(join),
 				names.FamilyOf(is4))
 		case ipnet.Size(of[0]) < leastJoin || !of[0].Addr().IsGlobalUnicast() || of[0].Bits() == 0:
-			return fmt.Errorf("joinSubnet: %s: want a range of %d addresses or more that hosts can have", of[0], leastJoin)
+			return fmt.Errorf("%s: %s: want a range of %d addresses or more that hosts can have", field, of[0], leastJoin)
 		}
 		for _, s := range n.Subnets {
 			if s.CIDR.Overlaps(of[0]) {
-				return fmt.Errorf("joinSubnet: %s overlaps %s of subnets, want another range", of[0], s.CIDR)
+				return fmt.Errorf("%s: %s overlaps %s of subnets, want another range in one of the two", field, of[0], s.CIDR)
 			}
 		}
 		n.JoinSubnets = append(n.JoinSubnets, of[0])

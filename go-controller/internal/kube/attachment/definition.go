@@ -36,6 +36,8 @@ type netConf struct {
 	VLAN                int             `json:"vlanID"`
 	IPAM                json.RawMessage `json:"ipam"`
 	JoinSubnet          string          `json:"joinSubnet"`
+
+	reserved bool // ExcludeSubnets comes from reservedSubnets, which errors then name
 }
 
 // Definition reads the configuration of a NetworkAttachmentDefinition. The network is nil, without an error, for one of
@@ -183,10 +185,14 @@ func disjoint(subnets []config.ClusterSubnet) error {
 const mostExcluded = 64
 
 func (c netConf) excluded(n *cluster.Network, _ cluster.Name) error {
-	if ranges := strings.Count(c.ExcludeSubnets, ",") + 1; ranges > mostExcluded {
-		return fmt.Errorf("excludeSubnets: %d ranges, want at most %d", ranges, mostExcluded)
+	field := "excludeSubnets"
+	if c.reserved {
+		field = "reservedSubnets"
 	}
-	excluded, err := config.ParsePrefixes("excludeSubnets", c.ExcludeSubnets)
+	if ranges := strings.Count(c.ExcludeSubnets, ",") + 1; ranges > mostExcluded {
+		return fmt.Errorf("%s: %d ranges, want at most %d", field, ranges, mostExcluded)
+	}
+	excluded, err := config.ParsePrefixes(field, c.ExcludeSubnets)
 	switch {
 	case err != nil:
 		return err
@@ -196,11 +202,11 @@ func (c netConf) excluded(n *cluster.Network, _ cluster.Name) error {
 	for i, e := range excluded {
 		for _, other := range excluded[:i] {
 			if e.Overlaps(other) {
-				return fmt.Errorf("excludeSubnets: %s and %s overlap, want disjoint ones", other, e)
+				return fmt.Errorf("%s: %s and %s overlap, want disjoint ones", field, other, e)
 			}
 		}
 		if !within(n.Subnets, e) {
-			return fmt.Errorf("excludeSubnets: %s is in none of subnets, want a part of one", e)
+			return fmt.Errorf("%s: %s is in none of subnets, want a part of one", field, e)
 		}
 	}
 	n.Excluded = excluded

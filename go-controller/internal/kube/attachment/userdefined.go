@@ -139,8 +139,11 @@ func (s layer2Spec) conf() (c netConf, err error) {
 	if c.Role, c.JoinSubnet, err = s.primarySpec.conf(s.Role); err != nil {
 		return c, err
 	}
-	c.MTU = s.MTU
-	c.Subnets, err = s.IPAM.ranges(s.Subnets)
+	c.MTU, c.reserved = s.MTU, true
+	if c.Subnets, err = s.IPAM.ranges(s.Subnets); err != nil {
+		return c, err
+	}
+	c.ExcludeSubnets, err = rangesOf("reservedSubnets", s.ReservedSubnets)
 	return c, err
 }
 
@@ -173,13 +176,13 @@ func (s primarySpec) conf(role string) (as, join string, err error) {
 	fields := []struct {
 		name  string
 		value json.RawMessage
-	}{{"reservedSubnets", s.ReservedSubnets}, {"infrastructureSubnets", s.InfrastructureSubnets},
-		{"defaultGatewayIPs", s.DefaultGatewayIPs}, {"joinSubnets", s.JoinSubnets}}
+	}{{"infrastructureSubnets", s.InfrastructureSubnets}, {"defaultGatewayIPs", s.DefaultGatewayIPs},
+		{"reservedSubnets", s.ReservedSubnets}, {"joinSubnets", s.JoinSubnets}}
 	why := "only a network of role Primary has it"
 	switch role {
 	case "Secondary":
 	case "Primary":
-		fields, why = fields[:3], "it is not served by this version"
+		fields, why = fields[:2], "it is not served by this version"
 	default:
 		return "", "", fmt.Errorf("role: %.64q, want Primary or Secondary", role)
 	}
@@ -188,19 +191,20 @@ func (s primarySpec) conf(role string) (as, join string, err error) {
 			return "", "", fmt.Errorf("%s: %s, want none", f.name, why)
 		}
 	}
-	if role == "Secondary" || len(s.JoinSubnets) == 0 {
-		return strings.ToLower(role), "", nil
+	join, err = rangesOf("joinSubnets", s.JoinSubnets)
+	return strings.ToLower(role), join, err
+}
+
+// rangesOf is the list of ranges in a field, which need not be there, as one text.
+func rangesOf(field string, value json.RawMessage) (string, error) {
+	if len(value) == 0 {
+		return "", nil
 	}
 	var list []string
-	if err := json.Unmarshal(s.JoinSubnets, &list); err != nil {
-		return "", "", fmt.Errorf("joinSubnets: want a list of ranges: %w", err)
+	if err := json.Unmarshal(value, &list); err != nil {
+		return "", fmt.Errorf("%s: want a list of ranges: %w", field, err)
 	}
-	for _, r := range list {
-		if err := oneRange("joinSubnets", r); err != nil {
-			return "", "", err
-		}
-	}
-	return "primary", strings.Join(list, ","), nil
+	return listed(field, list)
 }
 
 // oneRange is the error that a text is not a range: a configuration has several of them in one text.

@@ -47,9 +47,24 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 	} {
 		wrong(t, spec, want)
 	}
+	for fields, want := range map[string]string{
+		`"joinSubnets":["10.0.0.0/8"]`:                      "spec.layer2: joinSubnets: 10.0.0.0/8 overlaps",
+		`"joinSubnets":["100.70.0.0/16","100.80.0.0/16"]`:   "joinSubnets: 100.70.0.0/16 and 100.80.0.0/16 are of one",
+		`"joinSubnets":["fd70::/64"]`:                       "joinSubnets: fd70::/64 lacks one of IPv4",
+		`"joinSubnets":["100.70.0.0/30"]`:                   "joinSubnets: 100.70.0.0/30: want a range of 256",
+		`"reservedSubnets":["10.98.0.0/24"]`:                "reservedSubnets: 10.98.0.0/24 is in none of subnets",
+		`"reservedSubnets":["10.99.0.0/25","10.99.0.0/26"]`: "reservedSubnets: 10.99.0.0/25 and 10.99.0.0/26 overlap",
+		`"reservedSubnets":["10.99.0.1/25"]`:                `parsing reservedSubnets "10.99.0.1/25": host bits`,
+		`"reservedSubnets":["all"]`:                         `reservedSubnets: "all", want a range`,
+		`"reservedSubnets":"10.99.0.0/25"`:                  "reservedSubnets: want a list of ranges",
+	} {
+		wrong(t, `{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],`+fields+`}}`, want)
+	}
 	got, err := UserDefined(cluster.Name{Namespace: "shop", Name: "blue"}, []byte(
-		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["100.70.0.0/16"]}}`))
-	if err != nil || !got.Primary || got.Topology != cluster.Layer2 || fmt.Sprint(got.JoinSubnets) != "[100.70.0.0/16]" {
+		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["100.70.0.0/16"],`+
+			`"reservedSubnets":["10.99.0.0/28"]}}`))
+	if err != nil || !got.Primary || got.Topology != cluster.Layer2 || fmt.Sprint(got.JoinSubnets) != "[100.70.0.0/16]" ||
+		fmt.Sprint(got.Excluded) != "[10.99.0.0/28]" {
 		t.Errorf("%+v, %v; want a primary network", got, err)
 	}
 	for fields, want := range map[string]string{
