@@ -10,7 +10,8 @@ import (
 // (k8s.cni.cncf.io/v1beta1). The peers that it selects are what they are in the same network.
 type MultiNetworkPolicy struct {
 	NetworkPolicy
-	Networks []names.Network // sorted, each once
+	Named    []names.Network // networks by the names that the policy has for them; sorted, each once
+	Networks []names.Network // what these names mean: see State.ResolvePolicy; sorted, each once
 }
 
 // Ref implements Object.
@@ -19,7 +20,7 @@ func (p *MultiNetworkPolicy) Ref() Ref { return Ref{KindMultiNetworkPolicy, p.Na
 // Equal implements Object.
 func (p *MultiNetworkPolicy) Equal(o Object) bool {
 	q, ok := o.(*MultiNetworkPolicy)
-	return ok && slices.Equal(p.Networks, q.Networks) && p.NetworkPolicy.Equal(&q.NetworkPolicy)
+	return ok && slices.Equal(p.Named, q.Named) && slices.Equal(p.Networks, q.Networks) && p.NetworkPolicy.Equal(&q.NetworkPolicy)
 }
 
 // About is true when the policy is about a network. There is none that is nil.

@@ -48,6 +48,7 @@ type State struct {
 	podsByNode        NameSets[string]
 	podsByNetwork     NameSets[names.Network] // other than the cluster's own
 	askers            NameSets[string]        // pods that ask for further interfaces, by namespace
+	multiPolicies     NameSets[string]        // MultiNetworkPolicies, by namespace
 	primaries         NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	slicesByService   NameSets[Name]
 	slicesByNamespace NameSets[string] // those of a service
@@ -85,6 +86,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
 		askers:                 NameSets[string]{},
+		multiPolicies:          NameSets[string]{},
 		primaries:              NameSets[string]{},
 		slicesByService:        NameSets[Name]{},
 		slicesByNamespace:      NameSets[string]{},
@@ -198,6 +200,8 @@ func (s *State) place(o Object, in bool) {
 			s.podsByNetwork.Put(a.Network, o.Name, in)
 			s.askers.Put(o.Name.Namespace, o.Name, in)
 		}
+	case *MultiNetworkPolicy:
+		s.multiPolicies.Put(o.Name.Namespace, o.Name, in)
 	case *EndpointSlice:
 		if o.Service != "" {
 			s.slicesByService.Put(Name{o.Name.Namespace, o.Service}, o.Name, in)

@@ -122,24 +122,52 @@ func (s *State) Resolve(p *Pod) *Pod {
 
 // resolved is the attachment that a request of a pod in a namespace means.
 func (s *State) resolved(namespace string, a Attachment) Attachment {
-	a.Network, a.As = a.Name(), ""
-	asked, ok := DefinitionOf(a.Network)
-	if !ok || asked.Namespace != namespace || s.NetworkDefinitions[asked] != nil || s.UserNetworks[asked] != nil {
-		return a
-	}
-	u, ns := s.ClusterUserNetworks[asked.Name], s.Namespaces[namespace]
-	if u != nil && u.Selects != nil && ns != nil && u.Selects.Selects(ns.Labels) {
-		a.Network, a.As = names.Defined("", asked.Name), a.Network
+	asked := a.Name()
+	a.Network, a.As = asked, ""
+	if n := s.meant(namespace, asked); n != asked {
+		a.Network, a.As = n, asked
 	}
 	return a
 }
 
-// Resolved lists the pods whose requests mean other networks since an object has changed, sorted, as they are to be.
-func (s *State) Resolved(changed Ref) (out []*Pod) {
+// meant is the network that a name means to the pods and policies of a namespace.
+func (s *State) meant(namespace string, n names.Network) names.Network {
+	asked, ok := DefinitionOf(n)
+	if !ok || asked.Namespace != namespace || s.NetworkDefinitions[asked] != nil || s.UserNetworks[asked] != nil {
+		return n
+	}
+	u, ns := s.ClusterUserNetworks[asked.Name], s.Namespaces[namespace]
+	if u != nil && u.Selects != nil && ns != nil && u.Selects.Selects(ns.Labels) {
+		return names.Defined("", asked.Name)
+	}
+	return n
+}
+
+// ResolvePolicy is a MultiNetworkPolicy with the networks that its names mean. They mean what they mean to the pods of
+// the policy's namespace.
+func (s *State) ResolvePolicy(p *MultiNetworkPolicy) *MultiNetworkPolicy {
+	networks := make([]names.Network, len(p.Named))
+	for i, n := range p.Named {
+		networks[i] = s.meant(p.Name.Namespace, n)
+	}
+	slices.Sort(networks)
+	if networks = slices.Compact(networks); slices.Equal(networks, p.Networks) {
+		return p
+	}
+	out := *p
+	out.Networks = networks
+	return &out
+}
+
+// Resolved lists the pods and MultiNetworkPolicies that mean other networks since an object has changed, sorted, as they
+// are to be.
+func (s *State) Resolved(changed Ref) (out []Object) {
 	var namespaces []string
 	switch {
 	case changed.Kind == KindClusterUserNetwork:
-		namespaces = slices.Sorted(maps.Keys(s.askers))
+		namespaces = slices.AppendSeq(slices.Collect(maps.Keys(s.askers)), maps.Keys(s.multiPolicies))
+		slices.Sort(namespaces)
+		namespaces = slices.Compact(namespaces)
 	case len(s.ClusterUserNetworks) == 0:
 	case changed.Kind == KindNamespace:
 		namespaces = []string{changed.Name.Name}
@@ -150,6 +178,11 @@ func (s *State) Resolved(changed Ref) (out []*Pod) {
 		for _, name := range s.askers[ns].Sorted() {
 			if p := s.Pods[name]; s.Resolve(p) != p {
 				out = append(out, s.Resolve(p))
+			}
+		}
+		for _, name := range s.multiPolicies[ns].Sorted() {
+			if p := s.MultiNetworkPolicies[name]; s.ResolvePolicy(p) != p {
+				out = append(out, s.ResolvePolicy(p))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -60,7 +61,32 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Only pods whose requests mean something else are applied again.
+// about is a MultiNetworkPolicy about networks, by their names.
+func about(namespace string, networks ...names.Network) *cluster.MultiNetworkPolicy {
+	return &cluster.MultiNetworkPolicy{
+		NetworkPolicy: cluster.NetworkPolicy{Name: cluster.Name{Namespace: namespace, Name: "p"}},
+		Named:         networks, Networks: networks,
+	}
+}
+
+// A policy is about the networks that its names mean to the pods of its namespace.
+func TestResolvePolicy(t *testing.T) {
+	s := cluster.NewState(config.DefaultCluster())
+	put := func(o cluster.Object) { s.Apply(cluster.Event{Ref: o.Ref(), New: o}) }
+	put(&cluster.Namespace{Name: "red", Labels: cluster.NewLabels(map[string]string{"team": "north"})})
+	put(clusterNetwork("shared", "north"))
+	put(&cluster.UserNetwork{Name: cluster.Name{Namespace: "red", Name: "own"}})
+	put(clusterNetwork("own", "north"))
+	p := s.ResolvePolicy(about("red", "default.far", "red.own", "red.shared"))
+	if got := fmt.Sprint(p.Networks); got != "[.shared default.far red.own]" {
+		t.Errorf("the policy is about %s, want the cluster's network shared and two others", got)
+	}
+	if s.ResolvePolicy(p) != p {
+		t.Error("a resolved policy is resolved again to another")
+	}
+}
+
+// Only pods and policies whose requests mean something else are applied again.
 func TestResolved(t *testing.T) {
 	s := cluster.NewState(config.DefaultCluster())
 	step := func(what string, o cluster.Object, gone bool, want ...string) {
@@ -71,17 +97,23 @@ func TestResolved(t *testing.T) {
 		}
 		s.Apply(e)
 		var got []string
-		for _, p := range s.Resolved(e.Ref) {
-			got = append(got, p.Name.Namespace)
-			s.Apply(cluster.Event{Ref: p.Ref(), New: p})
+		for _, o := range s.Resolved(e.Ref) {
+			got = append(got, string(o.Ref().Kind)+" "+o.Ref().Name.Namespace)
+			s.Apply(cluster.Event{Ref: o.Ref(), New: o})
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: the pods of %v are resolved, want %v", what, got, want)
+		var both []string
+		for _, ns := range want {
+			both = append(both, "Pod "+ns, "MultiNetworkPolicy "+ns)
+		}
+		if !slices.Equal(got, both) {
+			t.Errorf("%s: %v are resolved, want %v", what, got, both)
 		}
 	}
 	for _, ns := range []string{"a", "b"} {
 		p := asks(ns, names.Defined(ns, "shared"))
 		s.Apply(cluster.Event{Ref: p.Ref(), New: p})
+		q := about(ns, names.Defined(ns, "shared"))
+		s.Apply(cluster.Event{Ref: q.Ref(), New: q})
 	}
 	north := func(ns string) *cluster.Namespace {
 		return &cluster.Namespace{Name: ns, Labels: cluster.NewLabels(map[string]string{"team": "north"})}

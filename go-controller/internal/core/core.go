@@ -60,8 +60,8 @@ func (c *Core) Step(events []cluster.Event) Result {
 		for _, e := range c.merge(e, &out) {
 			c.apply(e, &out)
 		}
-		for _, pod := range c.State.Resolved(e.Ref) {
-			c.apply(cluster.Event{Ref: pod.Ref(), New: pod}, &out)
+		for _, o := range c.State.Resolved(e.Ref) {
+			c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
 		}
 	}
 	if c.started {

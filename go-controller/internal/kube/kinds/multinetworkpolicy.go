@@ -59,7 +59,7 @@ func decodeMultiPolicy(u *unstructured.Unstructured) (*cluster.MultiNetworkPolic
 	for _, why := range refused {
 		d.bad(reasonPolicyNetworks, "annotation %s: %v", annotation.PolicyNetworks, why)
 	}
-	out.Networks = networks
+	out.Named, out.Networks = networks, networks
 	return out, d.problems
 }
 

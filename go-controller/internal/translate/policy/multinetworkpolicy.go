@@ -40,7 +40,7 @@ func (MultiNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 func (MultiNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: append(dnsKinds(), cluster.KindMultiNetworkPolicy, cluster.KindNetworkDefinition,
-			cluster.KindUserNetwork),
+			cluster.KindUserNetwork, cluster.KindClusterUserNetwork),
 		Subjects: []cluster.Subject{index.MultiPolicyWritten},
 	}
 }
@@ -51,7 +51,7 @@ func (t MultiNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Ow
 	switch c.Ref.Kind {
 	case cluster.KindMultiNetworkPolicy:
 		out = append(out, multiOwner(c.Ref.Name))
-	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
+	case cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork:
 		network := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
 		for _, policy := range index.FurtherPoliciesOf(s).In(network).All() {
 			if policy.Kind == cluster.KindMultiNetworkPolicy {
@@ -111,10 +111,11 @@ func missing(s *cluster.State, n names.Network) string {
 	switch network := s.Networks[n]; {
 	case network != nil:
 		return ""
-	case d == nil && s.UserNetworks[name] != nil:
-		return "its UserDefinedNetwork can't be used"
+	case d == nil && s.UserNetwork(name) != nil:
+		return fmt.Sprintf("its %s can't be used", s.UserNetwork(name).Ref().Kind)
 	case d == nil:
-		return "there is no such NetworkAttachmentDefinition or UserDefinedNetwork"
+		return "there is no such NetworkAttachmentDefinition or UserDefinedNetwork, and no such " +
+			"ClusterUserDefinedNetwork that selects the namespace"
 	case d.Foreign:
 		return "another plugin serves it"
 	case d.Invalid != "":
