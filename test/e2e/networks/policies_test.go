@@ -207,3 +207,47 @@ func born(t *testing.T, c *sandbox.Cluster, topology string) {
 		return ""
 	})
 }
+
+// trySharedPolicies has a policy of a namespace about a network of several namespaces. Its peers are pods of the network
+// in any namespace.
+func trySharedPolicies(t *testing.T, c *sandbox.Cluster) {
+	const shared = `
+apiVersion: k8s.cni.cncf.io/v1beta1
+kind: MultiNetworkPolicy
+metadata: {name: closed, namespace: purple, annotations: {k8s.v1.cni.cncf.io/policy-for: shared}}
+spec: {podSelector: {}, %s}
+`
+	one, two := on(t, c, "purple", "one", "net1"), on(t, c, "orange", "two", "backend")
+	for _, step := range []struct {
+		spec     string
+		answered bool
+	}{
+		{"policyTypes: [Ingress]", false},
+		{"ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: orange}}}]}]", true},
+		{"ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: purple}}}]}]", false},
+	} {
+		machines.Kubectl(t, c, fmt.Sprintf(shared, step.spec), "apply", "-f", "-")
+		for i, a := range one {
+			machines.Eventually(t, fmt.Sprintf("two asks %s with %s", a, step.spec), func(ctx context.Context) string {
+				if got := ask(ctx, c, "orange", "two", []string{"tcp", "udp"}[i], a); (got == "one") != step.answered {
+					return fmt.Sprintf("%q, want an answer: %v", got, step.answered)
+				}
+				return ""
+			})
+		}
+		answers(t, c, "purple", "one", "two", two)
+	}
+	// Without the label the name is no network's, and the policy has no effect: an Event says so.
+	machines.Kubectl(t, c, "", "label", "namespace", "purple", "network/shared-")
+	machines.Eventually(t, "an Event of the policy", func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "get", "events", "-n", "purple", "--field-selector",
+			"reason=PolicyNetworkMissing,involvedObject.name=closed").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "no such ClusterUserDefinedNetwork that selects the namespace") {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+	machines.Kubectl(t, c, "", "label", "namespace", "purple", "network/shared=yes")
+	machines.Kubectl(t, c, "", "delete", "multi-networkpolicy", "-n", "purple", "closed")
+	answers(t, c, "orange", "two", "one", one)
+}

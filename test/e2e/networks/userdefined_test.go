@@ -48,9 +48,11 @@ func TestUserDefined(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "userdefined-test", Nodes: 2, DualStack: true,
 		MasterArgs: []string{"--physical-networks", "lan:100-199"}})
 	install(t, c, userKinds, "userdefinednetworks.k8s.ovn.org", "clusteruserdefinednetworks.k8s.ovn.org")
+	machines.Kubectl(t, c, "", "apply", "-f", policyCRD)
 	t.Run("example", func(t *testing.T) { tryUserDefined(t, c) })
 	t.Run("refused", func(t *testing.T) { tryRefused(t, c) })
 	t.Run("shared", func(t *testing.T) { tryShared(t, c) })
+	t.Run("policies of the shared network", func(t *testing.T) { trySharedPolicies(t, c) })
 	t.Run("VLAN", func(t *testing.T) { tryVLANOfAll(t, c) })
 	t.Run("deleted while in use", func(t *testing.T) { tryProtected(t, c) })
 	machines.InSync(t, c)
