@@ -20,7 +20,8 @@ func (p *MultiNetworkPolicy) Ref() Ref { return Ref{KindMultiNetworkPolicy, p.Na
 // Equal implements Object.
 func (p *MultiNetworkPolicy) Equal(o Object) bool {
 	q, ok := o.(*MultiNetworkPolicy)
-	return ok && slices.Equal(p.Named, q.Named) && slices.Equal(p.Networks, q.Networks) && p.NetworkPolicy.Equal(&q.NetworkPolicy)
+	return ok && slices.Equal(p.Named, q.Named) &&
+		slices.Equal(p.Networks, q.Networks) && p.NetworkPolicy.Equal(&q.NetworkPolicy)
 }
 
 // About is true when the policy is about a network. There is none that is nil.

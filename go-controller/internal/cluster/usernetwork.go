@@ -159,8 +159,8 @@ func (s *State) ResolvePolicy(p *MultiNetworkPolicy) *MultiNetworkPolicy {
 	return &out
 }
 
-// Resolved lists the pods and MultiNetworkPolicies that mean other networks since an object has changed, sorted, as they
-// are to be.
+// Resolved lists the pods and MultiNetworkPolicies that mean other networks since an object has changed, as they are to
+// be. They are sorted by namespace.
 func (s *State) Resolved(changed Ref) (out []Object) {
 	var namespaces []string
 	switch {

@@ -6,8 +6,9 @@ import (
 )
 
 // merge turns an event into those that the State applies. The requests of a pod and of a MultiNetworkPolicy are
-// resolved: other objects say which networks they mean. Three sources report on a node: its Node object, the record of a node that was set up by hand (in
-// the Northbound database), and the gateway monitor. The State has one Node for all.
+// resolved: other objects say which networks they mean. Three sources report on a node: its Node object, the record of
+// a node that was set up by hand (in the Northbound database), and the gateway monitor. The State has one Node for
+// all.
 func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
 	switch e.Ref.Kind {
 	case cluster.KindPod:

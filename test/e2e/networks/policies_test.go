@@ -208,8 +208,8 @@ func born(t *testing.T, c *sandbox.Cluster, topology string) {
 	})
 }
 
-// trySharedPolicies has a policy of a namespace about a network of several namespaces. Its peers are pods of the network
-// in any namespace.
+// trySharedPolicies has a policy of a namespace about a network of several. Its peers are pods of the network in any
+// namespace.
 func trySharedPolicies(t *testing.T, c *sandbox.Cluster) {
 	const shared = `
 apiVersion: k8s.cni.cncf.io/v1beta1
