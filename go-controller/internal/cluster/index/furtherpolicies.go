@@ -87,7 +87,8 @@ func (x *FurtherPolicies) Selections() (out []*Selection) {
 // Kinds implements cluster.Index.
 func (*FurtherPolicies) Kinds() []cluster.Kind {
 	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkDefinition,
-		cluster.KindUserNetwork, cluster.KindNetworkPolicy, cluster.KindMultiNetworkPolicy}
+		cluster.KindUserNetwork, cluster.KindClusterUserNetwork, cluster.KindNetworkPolicy,
+		cluster.KindMultiNetworkPolicy}
 }
 
 // Before implements cluster.Index.
@@ -120,7 +121,7 @@ func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 		for _, p := range x.networks {
 			p.namespaceChanged(s, r.Name.Name, t)
 		}
-	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
+	case cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork:
 		x.primaryChanged(s, r.Name.Namespace, t)
 		n := names.Defined(r.Name.Namespace, r.Name.Name)
 		if p := x.networks[n]; p != nil {

@@ -14,10 +14,33 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// manyFurther is how many networks the namespace ns0 has.
-const manyFurther = 2
+// manyFurther is how many networks there are: the last is one of several namespaces, the others are of the namespace ns0.
+const manyFurther = 3
 
-func further(i int) names.Network { return names.Defined("ns0", fmt.Sprint("d", i)) }
+func further(i int) names.Network {
+	if i == manyFurther-1 {
+		return names.Defined("", "shared")
+	}
+	return names.Defined("ns0", fmt.Sprint("d", i))
+}
+
+// definition is an object that describes one of these networks, or that describes none.
+func (p policyPath) definition() cluster.Object {
+	n := further(p.r.IntN(manyFurther))
+	name, _ := cluster.DefinitionOf(n)
+	if name.Namespace == "" {
+		u := &cluster.UserNetwork{Name: name}
+		if p.some(80) {
+			u.Network = &cluster.Network{Name: n, Topology: cluster.Layer2, MTU: p.r.IntN(2), UserDefined: true}
+		}
+		return u
+	}
+	d := &cluster.NetworkDefinition{Name: name}
+	if p.some(80) {
+		d.Network = &cluster.Network{Name: n, Topology: cluster.Layer2, MTU: p.r.IntN(2), Primary: p.some(60)}
+	}
+	return d
+}
 
 // furtherStep changes what policies of further networks depend on.
 func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
@@ -30,12 +53,7 @@ func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
 	case k < 1:
 		o = &cluster.Namespace{Name: "ns0", Labels: p.namespaceLabels()}
 	case k < 3:
-		d := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: fmt.Sprint("d", p.r.IntN(manyFurther))}}
-		if p.some(80) {
-			d.Network = &cluster.Network{Name: names.Defined("ns0", d.Name.Name), Topology: cluster.Layer2, MTU: p.r.IntN(2),
-				Primary: p.some(60)}
-		}
-		o = d
+		o = p.definition()
 	case k < 7:
 		q := &cluster.Pod{Name: pod, Node: "n", Labels: p.labels(), Finished: p.some(10)}
 		for i := range 3 {
