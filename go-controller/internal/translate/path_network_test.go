@@ -70,9 +70,10 @@ func (p *path) multiPolicy() cluster.Object {
 	}
 	for i := range manyDefinitions {
 		if p.chance(50) {
-			n.Networks = append(n.Networks, names.Defined(n.Name.Namespace, fmt.Sprintf("d%d", i)))
+			n.Named = append(n.Named, names.Defined(n.Name.Namespace, fmt.Sprintf("d%d", i)))
 		}
 	}
+	n.Networks = n.Named
 	return n
 }
 

@@ -35,7 +35,8 @@ func TestDNSInPrimaryNetworks(t *testing.T) {
 	}
 	selects := cluster.NewLabelSelector(cluster.Requirement{Key: "a", Operator: cluster.In, Values: []string{"1"}})
 	policy := dnsPolicy(selects)
-	multi := &cluster.MultiNetworkPolicy{NetworkPolicy: policy, Networks: []names.Network{n.Name}}
+	multi := &cluster.MultiNetworkPolicy{NetworkPolicy: policy, Named: []names.Network{n.Name},
+		Networks: []names.Network{n.Name}}
 	other := dnsPolicy(selects)
 	other.Name.Namespace = "ns1" // it has no primary network
 	events := []cluster.Event{}
