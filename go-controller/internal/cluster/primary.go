@@ -201,8 +201,8 @@ func (n *Network) SetJoin(join []netip.Prefix) error {
 	return nil
 }
 
-// allowsPrimary is the error that a primary network lacks a family that the cluster's own network has, or has one more:
-// pods would reach nothing outside in it.
+// allowsPrimary is the error that a primary network has a family that the cluster's own network lacks: pods would reach
+// nothing outside in it.
 func (s *State) allowsPrimary(n *Network) error {
 	if !n.Primary {
 		return nil

@@ -147,3 +147,46 @@ func labelledNamespace(labels ...string) *cluster.Namespace {
 	}
 	return &cluster.Namespace{Name: "ns0", UID: "ns0", Labels: cluster.NewLabels(all)}
 }
+
+// A NetworkPolicy whose pods wait for their primary network says so: there is none, or it is refused.
+func TestPoliciesOfRefusedPrimaryNetworks(t *testing.T) {
+	m := newMaster()
+	m.begin(t)
+	policy := dnsPolicy(cluster.LabelSelector{})
+	definition := func(subnet string) *cluster.NetworkDefinition {
+		n := &cluster.Network{Name: names.Defined("ns0", "d0"), Topology: cluster.Layer2, Primary: true,
+			Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix(subnet)}}}
+		if err := n.SetJoin([]netip.Prefix{netip.MustParsePrefix("100.66.0.0/15")}); err != nil {
+			t.Fatal(err)
+		}
+		return &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: "d0"}, UID: "d", Network: n}
+	}
+	taken := config.DefaultCluster().ServiceCIDRs[0].String()
+	o := nb.Owner{Kind: names.KindPolicy, Name: "ns0/dns"}
+	for _, step := range []struct {
+		object cluster.Object
+		want   string
+	}{
+		{&policy, ""},
+		{labelledNamespace(names.PrimaryLabel, ""), "but no primary network"},
+		{definition(taken), "network ns0/d0: it is refused"},
+		{definition("10.99.0.0/28"), ""},
+		{definition(taken), "network ns0/d0: it is refused"},
+	} {
+		dirty := m.Step([]cluster.Event{{Ref: step.object.Ref(), New: step.object}}).Dirty
+		rows, err := m.Rows(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, r := range rows.Reports {
+			got += r.Reason + ": " + r.Message
+		}
+		if (step.want == "") != (got == "") || !strings.Contains(got, step.want) {
+			t.Errorf("%s: reports %q, want %q", step.object.Ref(), got, step.want)
+		}
+		if !slices.Contains(dirty, o) {
+			t.Errorf("%s: nobody looks at %s again: %v", step.object.Ref(), o, dirty)
+		}
+	}
+}

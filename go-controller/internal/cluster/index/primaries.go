@@ -24,6 +24,7 @@ type Primaries struct {
 type primary struct {
 	locked bool
 	in     string
+	served bool // the network is there, and not refused
 	why    string
 }
 
@@ -54,7 +55,7 @@ func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	}
 	n, why := s.Primary(namespace)
 	any, before := x.Any(), x.of[namespace]
-	now := primary{s.Locked(cluster.Name{Namespace: namespace}), string(n), why}
+	now := primary{s.Locked(cluster.Name{Namespace: namespace}), string(n), s.Networks[n] != nil, why}
 	if before == now {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -78,7 +79,8 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	}
 	n, ok := s.PolicyNetwork(p.Name.Namespace)
 	if !ok {
-		return translate.Rows{Reports: waiting(s, p)}, nil
+		_, why := s.Primary(p.Name.Namespace)
+		return translate.Rows{Reports: waiting(p, why)}, nil
 	}
 	policies := index.PoliciesIn(s, n)
 	r := policyRows{
@@ -91,7 +93,11 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	}
 	r.isolate(ingress(), p.Ingress, logging)
 	r.isolate(egress(), p.Egress, logging)
-	return translate.Rows{Rows: r.rows}, nil
+	out := translate.Rows{Rows: r.rows}
+	if why := missing(s, n); why != "" { // the rows hold from the moment on when the network is there
+		out.Reports = waiting(p, fmt.Sprintf("network %s: %s", slashed(n), why))
+	}
+	return out, nil
 }
 
 // isolate makes the ACLs of what the policy says about a direction.

@@ -13,9 +13,8 @@ import (
 // ReasonPrimary is the reason of the report that a ClusterNetworkPolicy does not apply to pods of primary networks.
 const ReasonPrimary = "PolicyNotServed"
 
-// waiting reports that a policy has no effect, since its pods wait for a primary network.
-func waiting(s *cluster.State, p *cluster.NetworkPolicy) []cluster.Problem {
-	_, why := s.Primary(p.Name.Namespace)
+// waiting reports that a policy has no effect, since its pods wait for a primary network, and why they do.
+func waiting(p *cluster.NetworkPolicy, why string) []cluster.Problem {
 	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonNoNetwork,
 		Message: why + ": its pods wait for it, and the policy has no effect until then"}}
 }
