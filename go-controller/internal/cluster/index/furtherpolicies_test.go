@@ -14,7 +14,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// manyFurther is how many networks there are: the last is one of several namespaces, the others are of the namespace ns0.
+// manyFurther is how many networks there are: the last is one of several namespaces, the others are of ns0.
 const manyFurther = 3
 
 func further(i int) names.Network {
