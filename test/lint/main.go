@@ -37,11 +37,13 @@ func main() {
 		fail(err)
 	}
 	os.Args = slices.DeleteFunc(os.Args, func(arg string) bool { return arg == "-json" })
-	switch config := os.Args[len(os.Args)-1]; dependency(config) {
+	config := os.Args[len(os.Args)-1]
+	unit := read(config)
+	switch dependency(unit) {
 	case foreign:
 		rules = cheapFacts(rules)
 	case own:
-		if err := askForFindings(config); err != nil {
+		if err := askForFindings(config, unit); err != nil {
 			fail(err)
 		}
 	}
@@ -90,22 +92,24 @@ const (
 	own                 // this project's
 )
 
-// dependency is the kind of package that a configuration of the go command names.
-func dependency(config string) kind {
+// read is a configuration of the go command: what to check. It is nil when there is none, which unitchecker says.
+func read(config string) (unit map[string]any) {
 	text, err := os.ReadFile(config)
-	if err != nil {
-		return none // there is none: unitchecker says so
+	if err != nil || json.Unmarshal(text, &unit) != nil {
+		return nil
 	}
-	var c struct {
-		VetxOnly   bool
-		ImportPath string
+	return unit
+}
+
+// dependency is the kind of package that a configuration names.
+func dependency(unit map[string]any) kind {
+	if only, _ := unit["VetxOnly"].(bool); !only {
+		return none
 	}
-	if err := json.Unmarshal(text, &c); err != nil || !c.VetxOnly {
-		return none // an error is unitchecker's to tell
-	}
-	host, _, _ := strings.Cut(c.ImportPath, "/")
+	path, _ := unit["ImportPath"].(string)
+	host, _, _ := strings.Cut(path, "/")
 	switch {
-	case strings.HasPrefix(c.ImportPath, ours):
+	case strings.HasPrefix(path, ours):
 		return own
 	case strings.Contains(host, "."):
 		return foreign
@@ -114,20 +118,13 @@ func dependency(config string) kind {
 }
 
 // askForFindings changes a configuration that asks only for facts.
-func askForFindings(config string) error {
-	text, err := os.ReadFile(config)
+func askForFindings(config string, unit map[string]any) error {
+	unit["VetxOnly"] = false
+	text, err := json.Marshal(unit)
+	if err == nil {
+		err = os.WriteFile(config, text, 0o600)
+	}
 	if err != nil {
-		return fmt.Errorf("reading what to check: %w", err)
-	}
-	var c map[string]any
-	if err := json.Unmarshal(text, &c); err != nil {
-		return fmt.Errorf("reading what to check: %s: %w", config, err)
-	}
-	c["VetxOnly"] = false
-	if text, err = json.Marshal(c); err != nil {
-		return fmt.Errorf("asking for findings: %w", err)
-	}
-	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return fmt.Errorf("asking for findings: %w", err)
 	}
 	return nil

@@ -24,7 +24,7 @@ func (p *MultiNetworkPolicy) Equal(o Object) bool {
 		slices.Equal(p.Networks, q.Networks) && p.NetworkPolicy.Equal(&q.NetworkPolicy)
 }
 
-// About is true when the policy is about a network. There is none that is nil.
+// About is true when the policy is about a network.
 func (p *MultiNetworkPolicy) About(n names.Network) bool {
-	return p != nil && slices.Contains(p.Networks, n)
+	return slices.Contains(p.Networks, n)
 }

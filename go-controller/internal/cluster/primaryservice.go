@@ -109,8 +109,14 @@ func (s *State) ServicesIn(namespace string) (out []Name) {
 
 // ExitServices lists the services that pods of primary networks reach in the cluster's own network.
 func ExitServices() []Name {
-	return []Name{{Namespace: "default", Name: "kubernetes"}, {Namespace: "kube-system", Name: "kube-dns"}}
+	return []Name{{Namespace: "default", Name: "kubernetes"}, DNSService()}
 }
+
+// DNSService is the cluster's DNS.
+func DNSService() Name { return Name{Namespace: "kube-system", Name: "kube-dns"} }
+
+// IsExitService is true for the name of one of ExitServices.
+func IsExitService(svc Name) bool { return slices.Contains(ExitServices(), svc) }
 
 // ExitAddresses lists the ClusterIPs of these.
 func (s *State) ExitAddresses() (out []netip.Prefix) {

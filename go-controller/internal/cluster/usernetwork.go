@@ -176,13 +176,15 @@ func (s *State) Resolved(changed Ref) (out []Object) {
 	}
 	for _, ns := range namespaces {
 		for _, name := range s.askers[ns].Sorted() {
-			if p := s.Pods[name]; s.Resolve(p) != p {
-				out = append(out, s.Resolve(p))
+			p := s.Pods[name]
+			if now := s.Resolve(p); now != p {
+				out = append(out, now)
 			}
 		}
 		for _, name := range s.multiPolicies[ns].Sorted() {
-			if p := s.MultiNetworkPolicies[name]; s.ResolvePolicy(p) != p {
-				out = append(out, s.ResolvePolicy(p))
+			p := s.MultiNetworkPolicies[name]
+			if now := s.ResolvePolicy(p); now != p {
+				out = append(out, now)
 			}
 		}
 	}

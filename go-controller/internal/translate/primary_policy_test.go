@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // dnsPolicy lets pods connect to UDP port 53 of those pods of kube-system that a selector selects.
@@ -127,10 +128,7 @@ func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got string
-		for _, r := range rows.Reports {
-			got += r.Reason + ": " + r.Message
-		}
+		got := reports(rows)
 		if (step.want == "") != (got == "") || !strings.HasSuffix(got, step.want) {
 			t.Errorf("step %d: reports %q, want %q", i, got, step.want)
 		}
@@ -138,6 +136,14 @@ func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 			t.Errorf("step %d: nobody looks at %s again: %v", i, o, dirty)
 		}
 	}
+}
+
+// reports is what rows report, as one text.
+func reports(rows translate.Rows) (out string) {
+	for _, r := range rows.Reports {
+		out += r.Reason + ": " + r.Message
+	}
+	return out
 }
 
 func labelledNamespace(labels ...string) *cluster.Namespace {
@@ -178,10 +184,7 @@ func TestPoliciesOfRefusedPrimaryNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got string
-		for _, r := range rows.Reports {
-			got += r.Reason + ": " + r.Message
-		}
+		got := reports(rows)
 		if (step.want == "") != (got == "") || !strings.Contains(got, step.want) {
 			t.Errorf("%s: reports %q, want %q", step.object.Ref(), got, step.want)
 		}

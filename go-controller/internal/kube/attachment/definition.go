@@ -36,8 +36,6 @@ type netConf struct {
 	VLAN                int             `json:"vlanID"`
 	IPAM                json.RawMessage `json:"ipam"`
 	JoinSubnet          string          `json:"joinSubnet"`
-
-	reserved bool // ExcludeSubnets comes from reservedSubnets, which errors then name
 }
 
 // Definition reads the configuration of a NetworkAttachmentDefinition. The network is nil, without an error, for one of
@@ -186,7 +184,7 @@ const mostExcluded = 64
 
 func (c netConf) excluded(n *cluster.Network, _ cluster.Name) error {
 	field := "excludeSubnets"
-	if c.reserved {
+	if n.UserDefined && n.Topology == cluster.Layer2 {
 		field = "reservedSubnets"
 	}
 	if ranges := strings.Count(c.ExcludeSubnets, ",") + 1; ranges > mostExcluded {

@@ -139,7 +139,7 @@ func (s layer2Spec) conf() (c netConf, err error) {
 	if c.Role, c.JoinSubnet, err = s.primarySpec.conf(s.Role); err != nil {
 		return c, err
 	}
-	c.MTU, c.reserved = s.MTU, true
+	c.MTU = s.MTU
 	if c.Subnets, err = s.IPAM.ranges(s.Subnets); err != nil {
 		return c, err
 	}

@@ -69,7 +69,7 @@ func (t Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	case cluster.KindServiceCIDR:
 		return t.Owners(s)
 	case cluster.KindService, cluster.KindEndpointSlice:
-		if serves(c.Old) || serves(c.New) || slices.ContainsFunc(c.About(index.VIPHolder), exits) {
+		if serves(c.Old) || serves(c.New) || slices.ContainsFunc(c.About(index.VIPHolder), cluster.IsExitService) {
 			out = append(out, shared())
 		}
 	case cluster.KindNode:
@@ -84,7 +84,7 @@ func (t Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 	}
 	for _, svc := range c.About(index.AddressTaken) {
-		if exits(svc) && c.Ref.Kind != cluster.KindService {
+		if cluster.IsExitService(svc) && c.Ref.Kind != cluster.KindService {
 			return append(out, shared())
 		}
 	}
@@ -269,16 +269,13 @@ func (r exitRows) fromPods() string {
 	return names.RouterToSwitch(r.network.Name.SharedSwitch())
 }
 
-// exits is true for the name of one of cluster.ExitServices.
-func exits(svc cluster.Name) bool { return slices.Contains(cluster.ExitServices(), svc) }
-
 // serves is true for one of cluster.ExitServices, or a slice of its endpoints.
 func serves(o cluster.Object) bool {
 	switch o := o.(type) {
 	case *cluster.Service:
-		return exits(o.Name)
+		return cluster.IsExitService(o.Name)
 	case *cluster.EndpointSlice:
-		return exits(cluster.Name{Namespace: o.Name.Namespace, Name: o.Service})
+		return cluster.IsExitService(cluster.Name{Namespace: o.Name.Namespace, Name: o.Service})
 	}
 	return false
 }

@@ -39,9 +39,6 @@ func notInPrimary(s *cluster.State, p *cluster.TieredPolicy) []cluster.Problem {
 		"NetworkPolicies there", out)}}
 }
 
-// dnsService is the cluster's DNS. Pods of primary networks reach it at its ClusterIPs.
-func dnsService() cluster.Name { return cluster.Name{Namespace: "kube-system", Name: "kube-dns"} }
-
 // clusterDNS is the cluster's DNS, as policies of a primary network see it. A load balancer of the network's exit
 // chooses the pod: the network's own switch sees the ClusterIP.
 type clusterDNS struct {
@@ -52,12 +49,12 @@ type clusterDNS struct {
 
 // dnsIn is the cluster's DNS as policies of a network see it; nil where they do not: it is primary for those that do.
 func dnsIn(s *cluster.State, primary bool) *clusterDNS {
-	svc := s.Services[dnsService()]
+	svc := s.Services[cluster.DNSService()]
 	if !primary || svc == nil {
 		return nil
 	}
 	out := &clusterDNS{state: s, addresses: svc.ClusterIPs}
-	for _, slice := range s.SlicesOf(dnsService()) {
+	for _, slice := range s.SlicesOf(cluster.DNSService()) {
 		for _, e := range slice.Endpoints {
 			p := s.Pods[cluster.Name{Namespace: slice.Name.Namespace, Name: e.Pod}]
 			if p != nil && p.WantsNetwork() && !slices.Contains(out.pods, p) {
@@ -94,7 +91,7 @@ func dnsChanged(s *cluster.State, c cluster.Change) bool {
 	if c.Granted || !s.AnyPrimary() {
 		return false
 	}
-	dns := dnsService()
+	dns := cluster.DNSService()
 	switch c.Ref.Kind {
 	case cluster.KindService:
 		return c.Ref.Name == dns
@@ -111,7 +108,7 @@ func dnsChanged(s *cluster.State, c cluster.Change) bool {
 // ofDNS is true for a slice of the endpoints of the cluster's DNS.
 func ofDNS(o cluster.Object) bool {
 	slice, ok := o.(*cluster.EndpointSlice)
-	return ok && cluster.Name{Namespace: slice.Name.Namespace, Name: slice.Service} == dnsService()
+	return ok && cluster.Name{Namespace: slice.Name.Namespace, Name: slice.Service} == cluster.DNSService()
 }
 
 // sameBackend is true when two states of a pod are the same behind a service, as far as selectors see it.

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
@@ -50,7 +49,7 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 
 // sharedPrimaries lists the owners of primary networks' rows, if a service that exits have was changed.
 func sharedPrimaries(s *cluster.State, c cluster.Change) (out []nb.Owner) {
-	if !slices.Contains(cluster.ExitServices(), c.Ref.Name) {
+	if !cluster.IsExitService(c.Ref.Name) {
 		return nil
 	}
 	for _, n := range s.PrimaryNetworks() {

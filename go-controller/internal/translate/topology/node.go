@@ -45,7 +45,7 @@ func inNetworks(s *cluster.State, node string) (out []nb.Owner) {
 
 // inPrimaries lists the owners of nodes' rows in primary networks, if a service that exits have was changed.
 func inPrimaries(s *cluster.State, c cluster.Change) (out []nb.Owner) {
-	if !slices.Contains(cluster.ExitServices(), c.Ref.Name) {
+	if !cluster.IsExitService(c.Ref.Name) {
 		return nil
 	}
 	for _, n := range s.PrimaryNetworks() {
