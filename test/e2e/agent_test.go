@@ -56,23 +56,12 @@ func TestAgentRestartLosesNoPacket(t *testing.T) {
 		machines.MoreReplies(t, streams, 100)
 		former := agentPID(t, "n1")
 		must(t, "node", "n1", "--", "kill", "-"+signal, former)
-		eventually(t, "the agent has ended", func() string {
-			if pid := agentPID(t, "n1"); pid == former {
-				return pid
-			}
-			return ""
-		})
+		eventually(t, "the agent has ended", func() string { return stillRuns(t, former) })
 		machines.MoreReplies(t, streams, 100)
 		if !onChart() { // there the kubelet starts it
 			must(t, "restart", "n1/ovnkube-node")
 		}
-		eventually(t, "the agent is ready", func() string {
-			if out, err := sandbox(t.Context(), "metrics", "n1"); err != nil ||
-				!strings.Contains(out, "northbound_node_ready 1") {
-				return fmt.Sprint("not yet: ", err)
-			}
-			return ""
-		})
+		agentReady(t)
 		machines.MoreReplies(t, streams, 100)
 		if out := must(t, "metrics", "n1"); strings.Contains(out, "northbound_node_changes_total{") {
 			t.Errorf("after %s the new agent changed something:\n%s", signal, out)
@@ -103,6 +92,15 @@ func agentPID(t *testing.T, node string) string {
 	pid, err := c.PID(t.Context(), node+"/ovnkube-node")
 	if err != nil {
 		t.Fatal(err)
+	}
+	return pid
+}
+
+// stillRuns is the process id of the agent of n1 if it is this one, and "" if that has ended.
+func stillRuns(t *testing.T, pid string) string {
+	t.Helper()
+	if agentPID(t, "n1") != pid {
+		return ""
 	}
 	return pid
 }
