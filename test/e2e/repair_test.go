@@ -91,6 +91,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	})
 	eventually(t, "their ports", func() string { return portsBut(t, "default_still-") })
 	eventually(t, "load balancers of services that are gone", func() string { return orphans(t) })
+	eventually(t, "namespaces of the tests before, or their rows", func() string { return leaving(t) })
 	must(t, "restart", "master")
 	inSync(t)
 	for _, m := range []string{"northbound_nb_operations_total", "northbound_nb_rows_written_total",
@@ -114,6 +115,22 @@ func orphans(t *testing.T) string {
 		name, ours := strings.CutPrefix(name, "Service_")
 		return !ours || slices.ContainsFunc(services, func(s string) bool { return strings.HasPrefix(name, s+"_") })
 	}), " ")
+}
+
+// leaving lists the namespaces with address sets that are being deleted, or are gone.
+func leaving(t *testing.T) string {
+	t.Helper()
+	stay := strings.Fields(kubectl(t, "get", "namespaces", "--field-selector", "status.phase=Active", "-o",
+		`jsonpath={.items[*].metadata.name}`))
+	var out []string
+	for _, id := range strings.Fields(nbctl(t, "--bare", "--columns=external_ids", "find", "Address_Set",
+		`external_ids:"k8s.ovn.org/owner-type"=Namespace`)) {
+		name, ok := strings.CutPrefix(id, "k8s.ovn.org/owner-name=")
+		if ok && !slices.Contains(stay, name) {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // portsBut lists the pods' ports in the Northbound database, except those whose names have the prefix.
