@@ -232,6 +232,11 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 	}
 	if _, why := u.s.Primary(pod.Name.Namespace); why != "" {
 		waiting[names.PrimaryLabel] = annotation.PodNetwork{Waiting: why}
+		for key, before := range annotation.PodNetworksAt(pod.Annotated, names.PrimaryInterface) {
+			if _, other := all[key]; !other { // a further interface of this name
+				waiting[key] = annotation.PodNetwork{IPs: before.IPs, MAC: before.MAC, Waiting: why}
+			}
+		}
 		if u.s.Namespaces[pod.Name.Namespace] != nil { // else it is a matter of moments
 			missing = cmp.Or(missing, why)
 		}

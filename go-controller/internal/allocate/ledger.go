@@ -166,9 +166,9 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			}
 		case c.Ref.Kind.Defines():
 			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
-			u.lookAtPrimary(c, c.Ref.Name.Namespace)
+			u.lookAtPrimary(c)
 		case c.Ref.Kind == cluster.KindNamespace:
-			u.lookAtPrimary(c, c.Ref.Name.Name)
+			u.lookAtPrimary(c)
 		}
 	}
 	u.lookAtExits(nodes)

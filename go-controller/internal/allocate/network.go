@@ -56,8 +56,32 @@ func (u *update) close(name names.Network) {
 	}
 }
 
-// lookAtPrimary has the pods of a namespace looked at, if their primary network may be another after a change.
-func (u *update) lookAtPrimary(c cluster.Change, namespace string) {
+// lookAtPrimary has the pods looked at whose primary network may be another after a change of a Namespace, or of what
+// defines networks.
+func (u *update) lookAtPrimary(c cluster.Change) {
+	if !u.mayMovePrimary(c) {
+		return
+	}
+	var pods []cluster.Name
+	switch c.Ref.Kind {
+	case cluster.KindClusterUserNetwork:
+		for pod := range u.s.Pods {
+			if u.s.Locked(pod) || u.s.Namespaces[pod.Namespace] == nil {
+				pods = append(pods, pod)
+			}
+		}
+	case cluster.KindNamespace:
+		pods = u.s.PodsIn(c.Ref.Name.Name)
+	default:
+		pods = u.s.PodsIn(c.Ref.Name.Namespace)
+	}
+	for _, pod := range pods {
+		u.lookAt(u.s.Pods[pod])
+	}
+}
+
+// mayMovePrimary is true for a change after which pods may have another primary network.
+func (u *update) mayMovePrimary(c cluster.Change) bool {
 	primary := func(o cluster.Object) bool {
 		switch o := o.(type) {
 		case *cluster.Namespace:
@@ -69,16 +93,20 @@ func (u *update) lookAtPrimary(c cluster.Change, namespace string) {
 		}
 		return u.s.AnyPrimary()
 	}
-	if primary(c.Old) == primary(c.New) && c.Old != nil && c.New != nil && c.Ref.Kind == cluster.KindNamespace {
-		return
+	was, _ := c.Old.(*cluster.Namespace)
+	is, _ := c.New.(*cluster.Namespace)
+	if was != nil && is != nil && was.InPrimary() == is.InPrimary() {
+		return is.InPrimary() && was.Labels != is.Labels // a ClusterUserDefinedNetwork selects by them
 	}
-	// A definition hides a UserDefinedNetwork of its name.
-	hidden := u.s.UserNetworks[c.Ref.Name]
-	if primary(c.Old) || primary(c.New) || hidden != nil && primary(hidden) {
-		for _, pod := range u.s.PodsIn(namespace) {
-			u.lookAt(u.s.Pods[pod])
-		}
+	if primary(c.Old) || primary(c.New) {
+		return true
 	}
+	if !c.Ref.Kind.Defines() {
+		return false
+	}
+	// A definition hides a UserDefinedNetwork of its name, and both a ClusterUserDefinedNetwork.
+	hidden, shared := u.s.UserNetworks[c.Ref.Name], u.s.ClusterUserNetworks[c.Ref.Name.Name]
+	return hidden != nil && primary(hidden) || shared != nil && primary(shared)
 }
 
 func comparePorts(x, y cluster.PodPort) int {

@@ -35,6 +35,15 @@ func labelled(name string, so bool) *cluster.Namespace {
 	return n
 }
 
+// shared is a primary network of the namespaces with a label.
+func shared(name, team string) *cluster.UserNetwork {
+	selects := cluster.NewLabelSelector(cluster.Requirement{Key: "team", Operator: cluster.In, Values: []string{team}})
+	n := primary("", name, "10.77.0.0/24").Network
+	n.UserDefined = true
+	return &cluster.UserNetwork{Name: cluster.Name{Name: name}, UID: "uid-" + name, Selects: &selects, Network: n,
+		Protected: true}
+}
+
 func podIn(namespace, name, node string) *cluster.Pod {
 	p := pod(name, node)
 	p.Name.Namespace = namespace
@@ -86,8 +95,13 @@ func TestPrimary(t *testing.T) {
 	w.drop(primary("red", "own"))
 	w.result(2, "no primary network")
 	w.exits("red.own", "n1", "", "")
-	if got := w.told(a); !strings.Contains(got, "no primary network") || strings.Contains(got, "10.77") {
-		t.Errorf("pod a is told %s, want it to wait", got)
+	told := w.told(a)
+	if strings.Count(told, `"waiting":"the namespace has the label`) != 2 || len(w.state.In("red.own").PodNetworks) > 0 {
+		t.Errorf("pod a is told %s, want it to wait", told)
+	}
+	w.put(primary("red", "own", "10.77.0.0/16", "fd77::/64")) // it gets back what it had
+	if got := w.told(a); strings.Contains(got, "waiting") || !strings.Contains(got, "10.77.0.2/16") {
+		t.Errorf("pod a is told %s, and was told %s", got, told)
 	}
 }
 
@@ -129,6 +143,37 @@ func TestPodsWaitForTheirPrimaryNetwork(t *testing.T) {
 	if got := w.state.In("red.own").PodNetworks; len(got) != 1+1 { // a, and b besides what it asks for
 		t.Errorf("%v, want what a and b have", got)
 	}
+}
+
+// Pods of two namespaces are in a network that both share. One that is not selected any more loses it, and its pods have
+// the same addresses again once it is back.
+func TestSharedPrimary(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	member := func(name, team string) *cluster.Namespace {
+		n := labelled(name, true)
+		n.Labels = cluster.NewLabels(map[string]string{names.PrimaryLabel: "", "team": team})
+		return n
+	}
+	a, b := podIn("red", "a", "n1"), podIn("blue", "b", "n1")
+	w.put(node("n1", 1), member("red", "x"), member("blue", "x"), a, b)
+	w.put(shared("team", "x"))
+	w.exits(".team", "n1", "10.0.0.5/24", "100.66.0.2/24")
+	const key = `"red.team/ovn-udn1":{"ip_addresses":["10.77.0.3/24"]`
+	told := w.told(a)
+	if !strings.Contains(told, key) || !strings.Contains(w.told(b), `"blue.team/ovn-udn1":{"ip_addresses":["10.77.0.2`) {
+		t.Errorf("pods are told %s and %s", told, w.told(b))
+	}
+	w.put(member("red", "y"))
+	if got := w.told(a); !strings.Contains(got, "but no primary network") || len(w.state.In(".team").PodNetworks) != 1 {
+		t.Errorf("pod a is told %s", got)
+	}
+	w.exits(".team", "n1", "10.0.0.5/24", "100.66.0.2/24") // the other needs it
+	w.put(member("red", "x"))
+	if got := w.told(a); got != told {
+		t.Errorf("pod a is told %s, and was told %s", got, told)
+	}
+	w.drop(shared("team", "x"))
+	w.exits(".team", "n1", "", "")
 }
 
 // A network that can't be used is named.
@@ -213,9 +258,16 @@ func randomPrimary(r *rand.Rand) cluster.Object {
 	case 0:
 		return node(fmt.Sprint("n", r.IntN(3)), 1)
 	case 1, 2:
-		return labelled(ns, r.IntN(4) > 0)
+		n := labelled(ns, r.IntN(4) > 0)
+		if r.IntN(2) > 0 {
+			n.Labels = cluster.NewLabels(map[string]string{names.PrimaryLabel: "", "team": fmt.Sprint(r.IntN(2))})
+		}
+		return n
 	case 3, 4:
 		return primary(ns, fmt.Sprint("d", r.IntN(8)/7), []string{"10.77.0.0/24", "10.77.0.0/28"}[r.IntN(2)])
+	}
+	if r.IntN(4) == 0 {
+		return shared(fmt.Sprint("d", r.IntN(8)/7), fmt.Sprint(r.IntN(2)))
 	}
 	p := podIn(ns, fmt.Sprint("p", r.IntN(6)), fmt.Sprint("n", r.IntN(3)))
 	p.Finished = r.IntN(6) == 0

@@ -94,6 +94,21 @@ func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 	return out
 }
 
+// PodNetworksAt reads what a pod has or had at an interface, by key. It leaves out what is malformed.
+func PodNetworksAt(value, iface string) map[string]PodNetwork {
+	out := map[string]PodNetwork{}
+	all, _ := entries(value, podNetworksExample, maxSize)
+	for key, raw := range all {
+		if _, at := names.EntryOf(key); at != iface {
+			continue
+		}
+		if n, err := attachment(key, raw); err == nil {
+			out[key] = n
+		}
+	}
+	return out
+}
+
 // PodAttachments reads all attachments, by key. It is an error that one is not there yet. For errors see NodeSubnetsIn.
 func PodAttachments(value string) (map[string]PodNetwork, error) {
 	all, err := entries(value, podNetworksExample, maxSize)

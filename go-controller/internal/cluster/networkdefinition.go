@@ -48,7 +48,6 @@ func (s *State) define(r Ref) {
 		return
 	}
 	name := names.Defined(r.Name.Namespace, r.Name.Name)
-	s.claimPrimary(r.Name.Namespace, name, s.claimsPrimary(r.Name))
 	was, is := s.Networks[name], s.described(r.Name)
 	if sameNetwork(was, is) {
 		return
@@ -59,17 +58,6 @@ func (s *State) define(r Ref) {
 	if is != nil {
 		s.AddNetwork(is)
 	}
-}
-
-// claimsPrimary is true when the objects of a name describe a primary network, whether it can be used or not.
-func (s *State) claimsPrimary(name Name) bool {
-	var n *Network
-	if d := s.NetworkDefinitions[name]; d != nil {
-		n = d.Network
-	} else if u := s.UserNetworks[name]; u != nil {
-		n = u.Network
-	}
-	return n != nil && n.Primary
 }
 
 // described is the network that the objects of a name describe; nil when there is none.

@@ -19,26 +19,31 @@ func (n *Namespace) InPrimary() bool {
 	return ok
 }
 
-// claimPrimary records that a network is to be the primary one of a namespace, or that it is not any more.
-func (s *State) claimPrimary(namespace string, n names.Network, in bool) {
-	s.primaries.Put(namespace, Name{Name: string(n)}, in)
-}
-
 // Locked is true for a pod that has nothing but probes in the cluster's own network. A pod whose Namespace is not known
-// yet counts as one where a primary network claims the namespace: nobody must reach it before that is known.
+// yet counts as one where a primary network claims the namespace, or might: nobody must reach it before that is known.
 func (s *State) Locked(pod Name) bool {
 	if n := s.Namespaces[pod.Namespace]; n != nil {
 		return n.InPrimary()
 	}
-	return len(s.primaries[pod.Namespace]) > 0
+	return s.mayBePrimary(pod.Namespace)
 }
+
+// mayBePrimary is true when a network is to be the primary one of a namespace whose Namespace is not known, or may
+// select it.
+func (s *State) mayBePrimary(namespace string) bool {
+	return len(s.primaries[namespace]) > 0 || s.GuessesPrimary()
+}
+
+// GuessesPrimary is true while any pod is Locked whose Namespace is not known: a ClusterUserDefinedNetwork is to be a
+// primary one, and might select the namespace.
+func (s *State) GuessesPrimary() bool { return len(s.sharedPrimaries) > 0 }
 
 // Primary is the primary network of a namespace's pods. Without one, why says what they wait for; it is empty where
 // pods need none.
 func (s *State) Primary(namespace string) (n names.Network, why string) {
 	claims := s.primaries[namespace]
 	switch ns := s.Namespaces[namespace]; {
-	case ns == nil && len(claims) > 0:
+	case ns == nil && s.mayBePrimary(namespace):
 		return "", "the Namespace is not known yet"
 	case ns == nil || !ns.InPrimary():
 		return "", ""
@@ -48,7 +53,7 @@ func (s *State) Primary(namespace string) (n names.Network, why string) {
 	case len(claims) > 1:
 		var all []string
 		for _, c := range claims.Sorted() {
-			all = append(all, c.Name)
+			all = append(all, strings.TrimPrefix(c.Name, "."))
 		}
 		return "", fmt.Sprintf("the namespace has %d primary networks, %s: want one", len(all), strings.Join(all, " and "))
 	}
@@ -69,9 +74,19 @@ func (s *State) PolicyNetwork(namespace string) (n names.Network, ok bool) {
 // may be there twice. For a primary network it looks at every pod.
 func (s *State) PodsInNetwork(n names.Network) []Name {
 	out := s.PodsAskingFor(n)
-	if d, _ := DefinitionOf(n); d.Namespace != "" {
-		if in, _ := s.Primary(d.Namespace); in == n {
-			out = append(out, s.PodsIn(d.Namespace)...)
+	in := map[string]bool{}
+	for namespace, claims := range s.primaries {
+		if _, claimed := claims[Name{Name: string(n)}]; claimed {
+			primary, _ := s.Primary(namespace)
+			in[namespace] = primary == n
+		}
+	}
+	if len(in) == 0 {
+		return out
+	}
+	for name := range s.Pods {
+		if in[name.Namespace] {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -87,9 +102,14 @@ func (s *State) InNetwork(p *Pod, n names.Network) bool {
 	return false
 }
 
-// PrimaryPort is the attachment of a pod to its primary network.
-func PrimaryPort(n names.Network) Attachment {
-	return Attachment{Network: n, Interface: names.PrimaryInterface}
+// primaryPort is the attachment of the pods of a namespace to their primary network. They know a
+// ClusterUserDefinedNetwork as one of their namespace.
+func primaryPort(namespace string, n names.Network) Attachment {
+	a := Attachment{Network: n, Interface: names.PrimaryInterface}
+	if d, ok := DefinitionOf(n); ok && d.Namespace == "" {
+		a.As = names.Defined(namespace, d.Name)
+	}
+	return a
 }
 
 // Attachments yields every attachment of a pod: to the cluster's own network, to the namespace's primary network, and
@@ -100,7 +120,7 @@ func (s *State) Attachments(p *Pod) iter.Seq[Attachment] {
 			return
 		}
 		n, _ := s.Primary(p.Name.Namespace)
-		own := PrimaryPort(n)
+		own := primaryPort(p.Name.Namespace, n)
 		asked := func(a Attachment) bool { return a.Network == own.Network && a.Interface == own.Interface }
 		if n != "" && !slices.ContainsFunc(p.Attachments, asked) && !yield(own) {
 			return
@@ -144,7 +164,7 @@ func (s *State) PrimaryNetworks() (out []*Network) {
 }
 
 // AnyPrimary is true when any network is to be a primary one.
-func (s *State) AnyPrimary() bool { return len(s.primaries) > 0 }
+func (s *State) AnyPrimary() bool { return len(s.primaries)+len(s.sharedPrimaries) > 0 }
 
 // PrimaryPods lists the pods on a node that are in a primary network, sorted.
 func (s *State) PrimaryPods(node string, n names.Network) (out []Name) {

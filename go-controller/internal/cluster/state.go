@@ -50,6 +50,7 @@ type State struct {
 	askers            NameSets[string]        // pods that ask for further interfaces, by namespace
 	multiPolicies     NameSets[string]        // MultiNetworkPolicies, by namespace
 	primaries         NameSets[string]        // networks that are to be a namespace's primary one, by namespace
+	sharedPrimaries   NameSet                 // ClusterUserDefinedNetworks that are to be primary ones
 	slicesByService   NameSets[Name]
 	slicesByNamespace NameSets[string] // those of a service
 }
@@ -88,6 +89,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		askers:                 NameSets[string]{},
 		multiPolicies:          NameSets[string]{},
 		primaries:              NameSets[string]{},
+		sharedPrimaries:        NameSet{},
 		slicesByService:        NameSets[Name]{},
 		slicesByNamespace:      NameSets[string]{},
 	}
@@ -167,6 +169,7 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 		s.place(old, false)
 		t.put(e.Ref.Name, e.New)
 		s.place(e.New, true)
+		s.claimPrimaries(e.Ref)
 		s.define(e.Ref)
 	}), true
 }

@@ -27,12 +27,19 @@ func Owners[K comparable, V any](kind names.Kind, m map[K]V, name func(K) string
 	return out
 }
 
-// Compare orders owners by name within the order of names.Kinds.
+// Compare orders owners by name within the order of names.Kinds. names.ClusterOwner is the first of its kind: it owns
+// what rows of the others refer to.
 func (o Owner) Compare(p Owner) int {
 	if o.Kind != p.Kind {
 		if by := cmp.Compare(rank(o.Kind), rank(p.Kind)); by != 0 {
 			return by
 		}
+	}
+	if cluster := o.Name == names.ClusterOwner; cluster != (p.Name == names.ClusterOwner) {
+		if cluster {
+			return -1
+		}
+		return 1
 	}
 	return cmp.Compare(o.Name, p.Name)
 }

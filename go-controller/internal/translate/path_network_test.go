@@ -146,7 +146,6 @@ func (p *path) clusterNetwork() cluster.Object {
 	if u.Network == nil {
 		u.Invalid = "spec.network.topology: wrong"
 	} else {
-		u.Network.Primary, u.Network.JoinSubnets = false, nil // the decoder refuses such
 		u.Network.Name, u.Network.UserDefined = names.Defined("", u.Name.Name), true
 	}
 	return u

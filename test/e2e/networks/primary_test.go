@@ -3,6 +3,7 @@ package networks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -79,13 +80,15 @@ spec:
 const layer2, layer3 = `"topology": "layer2", "subnets": "10.77.0.0/16,fd77::/48"`,
 	`"topology": "layer3", "subnets": "10.77.0.0/16/24,fd77::/48/64"`
 
-// TestPrimary checks primary networks: three tenants with the same subnets, one of them with a switch for each node.
+// TestPrimary checks primary networks: three tenants with the same subnets, one of them with a switch for each node, and
+// two namespaces that share another.
 func TestPrimary(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "primary-test", Nodes: 2, DualStack: true, Gateways: 1})
 	machines.Kubectl(t, c, "", "apply", "-f", crd)
 	machines.Kubectl(t, c, "", "apply", "-f", userKinds)
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
-		"network-attachment-definitions.k8s.cni.cncf.io", "userdefinednetworks.k8s.ovn.org")
+		"network-attachment-definitions.k8s.cni.cncf.io", "userdefinednetworks.k8s.ovn.org",
+		"clusteruserdefinednetworks.k8s.ovn.org")
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
 		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
@@ -98,7 +101,8 @@ func TestPrimary(t *testing.T) {
 			probedPod(ns, ns+"-2", "n2", "app: web") + probedPod(ns, ns+"-3", "n2", "")
 		machines.Kubectl(t, c, manifest, "apply", "-f", "-")
 	}
-	for ns := range tenants {
+	machines.Kubectl(t, c, sharedTenant+sharedPods(), "apply", "-f", "-")
+	for _, ns := range append(slices.Collect(maps.Keys(tenants)), "amber", "violet") {
 		machines.Kubectl(t, c, "", "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "pod", "--all")
 	}
 	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
@@ -124,6 +128,10 @@ func tryEachTenant(t *testing.T, c *sandbox.Cluster) {
 			t.Run("services", func(t *testing.T) { tryServices(t, c, ns, nodePort) })
 		})
 	}
+	t.Run("two namespaces", func(t *testing.T) {
+		t.Parallel()
+		tryPrimaryShared(t, c)
+	})
 }
 
 // tryWithin has each pod of a tenant ask each other.
@@ -243,8 +251,9 @@ func tryEntering(t *testing.T, c *sandbox.Cluster) {
 			if k < len(inside) { // the node itself may probe eth0
 				_ = machines.AskOn(t.Context(), n1.Member, protocol, to)
 			}
-			_, _ = c.Kubectl(t.Context(), "exec", "-n", "green", "green-1", "--", machines.EchoInPod, "ask", protocol,
-				to.String(), "1", "1s").CombinedOutput()
+			for ns, pod := range map[string]string{"green": "green-1", "violet": "violet-1"} {
+				_ = askService(t.Context(), c, ns, pod, protocol, to)
+			}
 		}
 		for _, count := range counts {
 			arrived += count()
@@ -306,21 +315,23 @@ func rowsOf(t *testing.T, c *sandbox.Cluster) (out string) {
 
 // tryPrimaryRemoval deletes the tenants. Nothing of them is left in the database, and in the annotations of nodes.
 func tryPrimaryRemoval(t *testing.T, c *sandbox.Cluster) {
-	machines.Kubectl(t, c, "", "delete", "namespace", "red", "green", "blue", "--timeout=120s")
+	machines.Kubectl(t, c, "", "delete", "namespace", "red", "green", "blue", "amber", "violet", "--timeout=120s")
+	machines.Kubectl(t, c, "", "delete", "clusteruserdefinednetwork", "team", "--timeout=60s")
 	machines.InSync(t, c)
 	for _, command := range []string{"ls-list", "lr-list"} {
 		out, err := c.NBCtl(t.Context(), command)
-		if err != nil || strings.Contains(out, ".own_") {
+		if err != nil || strings.Contains(out, ".own_") || strings.Contains(out, ".team_") {
 			t.Errorf("ovn-nbctl %s: %s, %v: want nothing of the networks", command, out, err)
 		}
 	}
 	out, err := c.NBCtl(t.Context(), "--bare", "--columns=name", "list", "Load_Balancer_Group")
-	if err != nil || strings.Contains(out, "exit") || strings.Contains(out, ".own") {
+	if err != nil || strings.Contains(out, "exit") || strings.Contains(out, ".own") ||
+		strings.Contains(out, ".team") {
 		t.Errorf("load balancer groups %s, %v: want none of exits and of the networks", out, err)
 	}
 	for _, n := range c.Nodes {
 		out := machines.Kubectl(t, c, "", "get", "node", n.Spec.Name, "-o", "jsonpath={.metadata.annotations}")
-		if strings.Contains(out, ".own") {
+		if strings.Contains(out, ".own") || strings.Contains(out, ".team") {
 			t.Errorf("node %s has annotations %s: want nothing of the networks", n.Spec.Name, out)
 		}
 	}

@@ -122,7 +122,13 @@ func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 			p.namespaceChanged(s, r.Name.Name, t)
 		}
 	case cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork:
-		x.primaryChanged(s, r.Name.Namespace, t)
+		if r.Kind == cluster.KindClusterUserNetwork {
+			for namespace := range s.Namespaces {
+				x.primaryChanged(s, namespace, t)
+			}
+		} else {
+			x.primaryChanged(s, r.Name.Namespace, t)
+		}
 		n := names.Defined(r.Name.Namespace, r.Name.Name)
 		if p := x.networks[n]; p != nil {
 			for _, pod := range s.PodsInNetwork(n) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Subjects of topics about primary networks.
@@ -18,6 +19,9 @@ const (
 // Primaries answers which namespaces have pods that are locked in the cluster's own network.
 type Primaries struct {
 	of map[string]primary
+	// guesses is true while a namespace whose Namespace is not known counts as one of these.
+	guesses bool
+	known   bool // the Namespace that is about to change is known
 }
 
 // primary is what a State says of a namespace.
@@ -28,43 +32,84 @@ type primary struct {
 	why    string
 }
 
-func newPrimaries() *Primaries { return &Primaries{map[string]primary{}} }
+func newPrimaries() *Primaries { return &Primaries{of: map[string]primary{}} }
 
 // PrimariesOf is the index of a State.
 func PrimariesOf(s *cluster.State) *Primaries { return of(s, newPrimaries) }
 
-// Any is true when there is such a namespace.
-func (x *Primaries) Any() bool { return len(x.of) > 0 }
+// Any is true when there is such a namespace, or may be.
+func (x *Primaries) Any() bool { return len(x.of) > 0 || x.guesses }
 
 // Namespaces lists these namespaces, sorted.
 func (x *Primaries) Namespaces() []string { return slices.Sorted(maps.Keys(x.of)) }
 
+// In lists the namespaces whose primary network is a certain one, in no order.
+func (x *Primaries) In(n names.Network) (out []string) {
+	for namespace, p := range x.of {
+		if p.in == string(n) {
+			out = append(out, namespace)
+		}
+	}
+	return out
+}
+
 // Kinds implements cluster.Index.
 func (*Primaries) Kinds() []cluster.Kind {
-	return []cluster.Kind{cluster.KindNamespace, cluster.KindNetworkDefinition, cluster.KindUserNetwork}
+	return []cluster.Kind{cluster.KindNamespace, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
+		cluster.KindClusterUserNetwork}
 }
 
 // Before implements cluster.Index.
-func (*Primaries) Before(*cluster.State, cluster.Ref) {}
+func (x *Primaries) Before(s *cluster.State, r cluster.Ref) {
+	if r.Kind == cluster.KindNamespace {
+		x.known = s.Namespaces[r.Name.Name] != nil
+	}
+}
 
-// After implements cluster.Index.
+// After implements cluster.Index. Pods whose Namespace is not known are in no network, and locked while a
+// ClusterUserDefinedNetwork might select it.
 func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
-	namespace := r.Name.Name
-	if r.Kind != cluster.KindNamespace {
-		namespace = r.Name.Namespace
+	any, namespaces := x.Any(), map[string]bool{}
+	switch r.Kind {
+	case cluster.KindNamespace:
+		namespaces[r.Name.Name] = x.guesses && x.known != (s.Namespaces[r.Name.Name] != nil)
+	case cluster.KindClusterUserNetwork:
+		for namespace := range s.Namespaces {
+			namespaces[namespace] = false
+		}
+		if guesses := s.GuessesPrimary(); x.guesses != guesses {
+			x.guesses = guesses
+			for pod := range s.Pods {
+				namespaces[pod.Namespace] = s.Namespaces[pod.Namespace] == nil
+			}
+			for svc := range s.Services {
+				namespaces[svc.Namespace] = s.Namespaces[svc.Namespace] == nil
+			}
+		}
+	default:
+		namespaces[r.Name.Namespace] = false
 	}
-	n, why := s.Primary(namespace)
-	any, before := x.Any(), x.of[namespace]
-	now := primary{s.Locked(cluster.Name{Namespace: namespace}), string(n), s.Networks[n] != nil, why}
-	if before == now {
-		return nil
+	var out []cluster.Topic
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		if x.bring(s, namespace) || namespaces[namespace] {
+			out = append(out, topics(PrimaryOf, cluster.Name{Name: namespace})...)
+		}
 	}
-	if delete(x.of, namespace); now.locked {
-		x.of[namespace] = now
-	}
-	out := topics(PrimaryOf, cluster.Name{Name: namespace})
 	if any != x.Any() {
 		out = append(out, cluster.Topic{Subject: PrimariesUsed})
 	}
 	return out
+}
+
+// bring brings up to date what is known of a namespace. It is true if that is something else now.
+func (x *Primaries) bring(s *cluster.State, namespace string) bool {
+	n, why := s.Primary(namespace)
+	now := primary{s.Locked(cluster.Name{Namespace: namespace}), string(n), s.Networks[n] != nil, why}
+	if x.of[namespace] == now {
+		return false
+	}
+	if delete(x.of, namespace); now.locked {
+		x.of[namespace] = now
+	}
+	return true
 }

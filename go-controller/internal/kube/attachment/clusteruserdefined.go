@@ -62,10 +62,6 @@ func ClusterUserDefined(name string, spec []byte) (*cluster.Network, *metav1.Lab
 	if err := s.Network.into(n, "spec.network", s.Network.Localnet); err != nil {
 		return nil, s.NamespaceSelector, err
 	}
-	if n.Primary {
-		return nil, s.NamespaceSelector, errors.New("spec.network: role Primary is served for a UserDefinedNetwork only, " +
-			"want Secondary")
-	}
 	return n, s.NamespaceSelector, nil
 }
 

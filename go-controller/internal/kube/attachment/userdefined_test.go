@@ -126,6 +126,9 @@ func TestClusterUserDefined(t *testing.T) {
 			Topology: cluster.Localnet, MTU: 1500, Excluded: []netip.Prefix{prefix("192.0.2.0/28")},
 			Subnets:  []config.ClusterSubnet{{CIDR: prefix("192.0.2.0/24")}},
 			Physical: cluster.Physical{Name: "lan", VLAN: 100}},
+		`"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["100.70.0.0/16"]}`: {
+			Topology: cluster.Layer2, Primary: true, JoinSubnets: []netip.Prefix{prefix("100.70.0.0/16")},
+			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}}},
 		`"topology":"Localnet","localnet":{"role":"Secondary","physicalNetworkName":"lan","ipam":{"mode":"Disabled"}}`: {
 			Topology: cluster.Localnet, Physical: cluster.Physical{Name: "lan"}},
 	} {

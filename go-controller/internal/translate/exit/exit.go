@@ -47,8 +47,7 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindNode, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindService,
-			cluster.KindEndpointSlice, cluster.KindServiceCIDR},
+			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindEndpointSlice, cluster.KindServiceCIDR},
 		Subjects: []cluster.Subject{index.NodeChassis, index.AddressTaken},
 	}
 }
@@ -64,7 +63,7 @@ func (t Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		}
 	}
 	switch c.Ref.Kind {
-	case cluster.KindNetworkDefinition, cluster.KindUserNetwork:
+	case cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork:
 		return append(t.defined(s, c), shared())
 	case cluster.KindServiceCIDR:
 		return t.Owners(s)

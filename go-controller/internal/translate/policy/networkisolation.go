@@ -36,8 +36,11 @@ func (NetworkIsolation) Owners(s *cluster.State) (out []nb.Owner) {
 
 // Depends implements translate.Translator.
 func (NetworkIsolation) Depends() translate.Dependencies {
-	return translate.Dependencies{Kinds: []cluster.Kind{cluster.KindNetworkDefinition, cluster.KindUserNetwork},
-		Subjects: []cluster.Subject{index.NetworkPoliciesExist}}
+	return translate.Dependencies{
+		Kinds: []cluster.Kind{cluster.KindNetworkDefinition, cluster.KindUserNetwork,
+			cluster.KindClusterUserNetwork},
+		Subjects: []cluster.Subject{index.NetworkPoliciesExist},
+	}
 }
 
 // Affected implements translate.Translator. A network's definition says whether it is a primary one.

@@ -35,7 +35,7 @@ func (Translator) Owners(s *cluster.State) []nb.Owner {
 func (Translator) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindNode, cluster.KindPod,
-			cluster.KindNetworkDefinition, cluster.KindUserNetwork},
+			cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork},
 		Subjects: []cluster.Subject{index.HealthSource, index.AddressTaken, index.GatewayExists,
 			index.PrimaryOf},
 	}
@@ -73,11 +73,16 @@ func ofPrimaries(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 	for _, namespace := range c.About(index.PrimaryOf) {
 		out = append(out, s.ServicesIn(namespace.Name)...)
 	}
-	switch namespace := c.Ref.Name.Namespace; {
+	switch {
 	case c.Ref.Kind == cluster.KindPod && c.Granted:
 		out = append(out, s.ServicesOfPod(c.Ref.Name)...)
-	case c.Ref.Kind.Defines() && s.Locked(c.Ref.Name) && !c.Concerns(index.PrimaryOf):
-		out = append(out, s.ServicesIn(namespace)...)
+	case c.Ref.Kind.Defines():
+		n := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
+		for _, namespace := range index.PrimariesOf(s).In(n) {
+			if !slices.Contains(c.About(index.PrimaryOf), cluster.Name{Name: namespace}) {
+				out = append(out, s.ServicesIn(namespace)...)
+			}
+		}
 	}
 	return out
 }

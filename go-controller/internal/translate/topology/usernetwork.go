@@ -41,10 +41,13 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	}
 	c := cluster.Condition{Type: cluster.TypeNetworkCreated, True: true, Reason: conditionCreated,
 		Message: "pods of the namespace can ask for an interface in the network"}
+	shared, primary := u.Name.Namespace == "", u.Network != nil && u.Network.Primary
 	switch {
-	case u.Name.Namespace == "":
+	case shared && primary:
+		c.Message = "the pods of the selected namespaces that have the label " + names.PrimaryLabel + " are in the network"
+	case shared:
 		c.Message = "pods of the selected namespaces can ask for an interface in the network"
-	case u.Network != nil && u.Network.Primary:
+	case primary:
 		c.Message = "the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
 	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {

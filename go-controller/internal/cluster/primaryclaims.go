@@ -1,0 +1,46 @@
+package cluster
+
+import "github.com/northbound-net/northbound/go-controller/internal/names"
+
+// claimPrimaries brings up to date which networks are to be the primary one of which namespaces, after a change of an
+// object.
+func (s *State) claimPrimaries(r Ref) {
+	switch r.Kind {
+	case KindNetworkDefinition, KindUserNetwork:
+		s.claimPrimary(r.Name.Namespace, names.Defined(r.Name.Namespace, r.Name.Name), s.claimsPrimary(r.Name))
+		s.claimShared(r.Name.Namespace, r.Name.Name)
+	case KindClusterUserNetwork:
+		s.sharedPrimaries.Put(r.Name, s.claimsPrimary(r.Name))
+		for namespace := range s.Namespaces {
+			s.claimShared(namespace, r.Name.Name)
+		}
+	case KindNamespace:
+		for shared := range s.sharedPrimaries {
+			s.claimShared(r.Name.Name, shared.Name)
+		}
+	}
+}
+
+// claimPrimary records that a network is to be the primary one of a namespace, or that it is not any more.
+func (s *State) claimPrimary(namespace string, n names.Network, in bool) {
+	s.primaries.Put(namespace, Name{Name: string(n)}, in)
+}
+
+// claimShared records whether the ClusterUserDefinedNetwork of a name is to be the primary one of a namespace: it
+// selects the namespace, which has no network of its own of that name.
+func (s *State) claimShared(namespace, name string) {
+	n := names.Defined("", name)
+	_, any := s.sharedPrimaries[Name{Name: name}]
+	s.claimPrimary(namespace, n, any && s.meant(namespace, names.Defined(namespace, name)) == n)
+}
+
+// claimsPrimary is true when the objects of a name describe a primary network, whether it can be used or not.
+func (s *State) claimsPrimary(name Name) bool {
+	var n *Network
+	if d := s.NetworkDefinitions[name]; d != nil {
+		n = d.Network
+	} else if u := s.UserNetwork(name); u != nil {
+		n = u.Network
+	}
+	return n != nil && n.Primary
+}

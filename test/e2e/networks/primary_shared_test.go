@@ -1,0 +1,132 @@
+package networks
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// sharedTenant is two namespaces with one primary network, which has the subnets that the other tenants have, too. The
+// service is of the pods of one of them.
+const sharedTenant = `
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: team}
+spec:
+  namespaceSelector: {matchLabels: {network/team: "yes"}}
+  network:
+    topology: Layer3
+    layer3:
+      role: Primary
+      subnets: [{cidr: 10.77.0.0/16, hostSubnet: 24}, {cidr: "fd77::/48", hostSubnet: 64}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: amber, labels: {k8s.ovn.org/primary-user-defined-network: "", network/team: "yes"}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: violet, labels: {k8s.ovn.org/primary-user-defined-network: "", network/team: "yes"}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: amber}
+spec:
+  selector: {app: web}
+  ipFamilyPolicy: RequireDualStack
+  ports:
+    - {name: tcp, port: 80, targetPort: 8080, protocol: TCP}
+    - {name: udp, port: 80, targetPort: 8080, protocol: UDP}
+---
+`
+
+// sharedPods are the pods of the two namespaces.
+func sharedPods() string {
+	return probedPod("amber", "amber-1", "n1", "app: web") + probedPod("violet", "violet-1", "n1", "role: friend") +
+		probedPod("violet", "violet-2", "n2", "role: stranger")
+}
+
+// fromViolet lets one pod of the other namespace in.
+const fromViolet = `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: friend, namespace: amber}
+spec:
+  podSelector: {}
+  ingress:
+    - from:
+        - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: violet}}
+          podSelector: {matchLabels: {role: friend}}
+`
+
+// tryPrimaryShared has pods of both namespaces reach each other, services, DNS and the outside.
+func tryPrimaryShared(t *testing.T, c *sandbox.Cluster) {
+	pods := [][2]string{{"amber", "amber-1"}, {"violet", "violet-1"}, {"violet", "violet-2"}}
+	for _, from := range pods {
+		for _, to := range pods {
+			answers(t, c, from[0], from[1], to[1], on(t, c, to[0], to[1], "ovn-udn1"))
+		}
+		for _, to := range []string{"203.0.113.10:8080", "[2001:db8:30::a]:8080"} {
+			sameName(t, c, from[0], from[1], "udp", to, "outside ")
+		}
+		sameName(t, c, from[0], from[1], "tcp", "10.96.0.10:53", "dns-")
+		for _, to := range clusterIPs(t, c, "amber", "web") {
+			for _, protocol := range []string{"tcp", "udp"} {
+				untilService(t, c, from[0], from[1], protocol, to, "amber-1 ")
+			}
+		}
+	}
+	t.Run("policy", func(t *testing.T) { trySharedPolicy(t, c) })
+	t.Run("not selected any more", func(t *testing.T) { tryLeaving(t, c) })
+}
+
+// amberAnswers waits until amber-1 answers a pod of the other namespace at all its addresses, and as the backend of its
+// service, or until it does not.
+func amberAnswers(t *testing.T, c *sandbox.Cluster, pod string, so bool) {
+	t.Helper()
+	to := clusterIPs(t, c, "amber", "web")
+	for _, a := range on(t, c, "amber", "amber-1", "ovn-udn1") {
+		to = append(to, netip.AddrPortFrom(a, 8080))
+	}
+	machines.Eventually(t, fmt.Sprintf("%s asks amber-1, want an answer: %v", pod, so), func(ctx context.Context) string {
+		for i, at := range to {
+			got := askService(ctx, c, "violet", pod, []string{"tcp", "udp"}[i%2], at)
+			if strings.HasPrefix(got, "amber-1 ") != so {
+				return fmt.Sprintf("at %s: %s", at, got)
+			}
+		}
+		return ""
+	})
+}
+
+// trySharedPolicy has a policy that selects pods of the other namespace in the network.
+func trySharedPolicy(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, fromViolet, "apply", "-f", "-")
+	amberAnswers(t, c, "violet-2", false)
+	amberAnswers(t, c, "violet-1", true)
+	machines.Kubectl(t, c, "", "delete", "networkpolicy", "-n", "amber", "friend")
+	amberAnswers(t, c, "violet-2", true)
+}
+
+// tryLeaving takes a namespace out of the network. Its pods are in none then, and have their addresses again once it is
+// back.
+func tryLeaving(t *testing.T, c *sandbox.Cluster) {
+	before := on(t, c, "violet", "violet-1", "ovn-udn1")
+	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team-")
+	amberAnswers(t, c, "violet-1", false)
+	for _, to := range forbidden(t, c) {
+		if got := ask(t.Context(), c, "violet", "violet-1", "tcp", to.Addr()); strings.HasPrefix(got, "dns-") {
+			t.Errorf("violet-1 asks %s while its namespace has no network: %s answers", to, got)
+		}
+	}
+	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team=yes")
+	amberAnswers(t, c, "violet-1", true)
+	if now := on(t, c, "violet", "violet-1", "ovn-udn1"); fmt.Sprint(now) != fmt.Sprint(before) {
+		t.Errorf("violet-1 had %v before its namespace left the network, and has %v", before, now)
+	}
+}
