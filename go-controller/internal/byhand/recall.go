@@ -50,7 +50,7 @@ func (n *northbound) unreported() []*cluster.Node {
 func zoneOf(view nb.View, ls *nbdb.LogicalSwitch) string {
 	for _, group := range ls.LoadBalancerGroup {
 		if g, ok := view.Row(nb.Ref{Table: nbdb.LoadBalancerGroupTable, UUID: group}).(*nbdb.LoadBalancerGroup); ok {
-			if kind, owner, ok := names.LBGroupOwner(g.Name); ok && kind == names.KindZone {
+			if kind, owner, _, ok := names.LBGroupOwner(g.Name); ok && kind == names.KindZone {
 				return names.OwnedZone(owner)
 			}
 		}

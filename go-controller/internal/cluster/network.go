@@ -87,6 +87,11 @@ func (n *Network) LBGroupRow(table string) string {
 	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleLBGroup, "")
 }
 
+// ExitsLBGroupRow is the same for the group of the exits of a primary network.
+func (n *Network) ExitsLBGroupRow(table string) string {
+	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleExitsLBGroup, "")
+}
+
 // RouterRow is the UUID of the row of the network's distributed router in the table of logical routers.
 func (n *Network) RouterRow(table string) string {
 	return cmp.Or(n.RouterUUID,

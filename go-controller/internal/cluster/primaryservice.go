@@ -10,7 +10,8 @@ import (
 )
 
 // NotInPrimary is why a service of a primary network does not answer on an address that it names.
-const NotInPrimary Withheld = "the service's pods are in a primary network, in which only ClusterIPs are served"
+const NotInPrimary Withheld = "the service's pods are in a primary network, to which only services with node ports and " +
+	"externalTrafficPolicy Cluster lead from outside"
 
 // ServedIn is the network in which clients reach a service: that of the pods of its namespace. It is nil when nobody
 // reaches the service, and why says why.
@@ -35,9 +36,40 @@ func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []Service
 	out := s.Addresses(c, t)
 	for i := range out {
 		a := &out[i]
-		if a.Withheld.Served() && (n == nil || !n.Hosts && a.Origin != FromClusterIPs) {
+		if a.Withheld.Served() && (n == nil || !n.Hosts && a.Origin != FromClusterIPs && !s.ByExits(c)) {
 			a.Withheld = NotInPrimary
 		}
+	}
+	return out
+}
+
+// ByExits is true for a service that everybody reaches if its pods are in a primary network, by way of exits: they
+// answer at its node ports.
+func (s *Service) ByExits(c config.Services) bool {
+	return !s.ExternalLocal && s.ServesNodePorts(c) &&
+		slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 })
+}
+
+// ExitSlices is what the cluster's own network has in place of the endpoints of a service of a primary network: the
+// network's exits, at the node ports. There are none for a port that has no backends in a family. eps are the endpoints
+// in the primary network.
+func (s *State) ExitSlices(n *Network, svc *Service, eps []*EndpointSlice) (out []*EndpointSlice) {
+	for _, is4 := range []bool{true, false} {
+		e := &EndpointSlice{Name: svc.Name, Service: svc.Name.Name}
+		for _, p := range svc.Ports {
+			if p.NodePort != 0 && len(Choose(p, is4, eps).Backends) > 0 {
+				e.Ports = append(e.Ports, EndpointPort{Name: p.Name, Protocol: p.Protocol, Port: p.NodePort})
+			}
+		}
+		for node, addrs := range s.In(n.Name).ExitAddrs {
+			for _, a := range ipnet.Addrs(addrs) {
+				if a.Is4() == is4 {
+					e.Endpoints = append(e.Endpoints, Endpoint{Addr: a, Node: node, Conditions: Ready})
+				}
+			}
+		}
+		slices.SortFunc(e.Endpoints, CompareEndpoints)
+		out = append(out, e)
 	}
 	return out
 }

@@ -72,12 +72,17 @@ func notes(n *cluster.Network, svc *cluster.Service, eps []*cluster.EndpointSlic
 	return out
 }
 
-// inPrimary describes how a service is served in a primary network. strangers are endpoints that do not serve there.
-func inPrimary(n *cluster.Network, strangers []netip.Addr) (out []string) {
+// inPrimary describes how a service is served in a primary network. byExits is true when others reach it, too, and
+// strangers are endpoints that do not serve there.
+func inPrimary(n *cluster.Network, byExits bool, strangers []netip.Addr) (out []string) {
 	if n == nil || n.Hosts {
 		return nil
 	}
 	out = []string{n.Name.Message("the service is in this primary network: only its pods reach it, at the ClusterIPs")}
+	if byExits {
+		out = []string{n.Name.Message("the service is in this primary network: all others reach it by way of the network's " +
+			"exits, at the exits' addresses and the node ports")}
+	}
 	if len(strangers) > 0 {
 		out = append(out, fmt.Sprintf("endpoints: left out, because only pods of the network serve: %s",
 			strings.Join(texts(strangers), ", ")))

@@ -84,7 +84,7 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 		}
 	}
 	unchecked := noteChecks(s, svc, out.Ports)
-	out.Notes = append(out.Notes, slices.Concat(notes(network, svc, eps), inPrimary(network, strangers), unchecked)...)
+	out.Notes = append(out.Notes, slices.Concat(notes(network, svc, eps), inPrimary(network, svc.ByExits(s.Config.Services), strangers), unchecked)...)
 	for _, p := range problems {
 		if p.Ref == svc.Ref() || slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool { return e.Ref() == p.Ref }) {
 			out.Problems = append(out.Problems, p.Error())

@@ -146,12 +146,17 @@ func TestLBGroupOwner(t *testing.T) {
 		names.LBGroup(names.Defined("a", "b").Owner("user-defined")): "Cluster a.b/user-defined",
 		names.ZoneLBGroup("a_clusterLBGroup"):                        "Zone a_clusterLBGroup",
 		names.ExitLBGroup:                                            "Exit cluster",
+		names.ExitsLBGroup(names.Defined("", "b").Owner("cluster")):  "Cluster .b/cluster exits-",
 		"a.b_nodeLBGroup":                                            "",
 		"mineLBGroup":                                                "",
 		"a.b_cluster":                                                "",
 	} {
-		kind, owner, ok := names.LBGroupOwner(name)
-		if got := string(kind) + " " + owner; ok != (want != "") || ok && got != want {
+		kind, owner, role, ok := names.LBGroupOwner(name)
+		got := string(kind) + " " + owner
+		if role == names.RoleExitsLBGroup {
+			got += " exits-"
+		}
+		if ok != (want != "") || ok && got != want {
 			t.Errorf("owner of %s: %s, %t, want %q", name, got, ok, want)
 		}
 	}

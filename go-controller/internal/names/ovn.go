@@ -14,14 +14,23 @@ const (
 	IntegrationBridge    = "br-int"
 )
 
-// lbGroup ends the names of the Load_Balancer_Groups of networks.
-const lbGroup = "LBGroup"
+// lbGroup ends the names of the Load_Balancer_Groups of networks, and exitsLBGroup those of the exits of one.
+const (
+	lbGroup      = "LBGroup"
+	exitsLBGroup = "-exits" + lbGroup
+)
 
 // LBGroup is the Load_Balancer_Group of a network, "clusterLBGroup" in the cluster's own network. owner is that of what
 // the network has once: Network.Owner of ClusterOwner or UserOwner.
 func LBGroup(owner string) string {
 	n, name := NetworkOf(owner)
 	return n.within("_", name+lbGroup)
+}
+
+// ExitsLBGroup is the Load_Balancer_Group of the exits of a primary network. owner is that of what the network has once.
+func ExitsLBGroup(owner string) string {
+	n, name := NetworkOf(owner)
+	return n.within("_", name+exitsLBGroup)
 }
 
 // zoneLBGroup begins the names of the Load_Balancer_Groups of zones.
@@ -31,21 +40,25 @@ const zoneLBGroup = "zoneLBGroup_"
 // carry; zone is "" for the nodes that are in none.
 func ZoneLBGroup(zone string) string { return zoneLBGroup + ZoneOwner(zone) }
 
-// LBGroupOwner tells by its name whose a Load_Balancer_Group is, which has no
-// place for a mark.
-func LBGroupOwner(name string) (k Kind, owner string, ok bool) {
+// LBGroupOwner tells by its name whose a Load_Balancer_Group is, and in which role. It has no place for a mark.
+func LBGroupOwner(name string) (k Kind, owner, role string, ok bool) {
 	if name == ClusterLBGroup {
-		return KindCluster, ClusterOwner, true
+		return KindCluster, ClusterOwner, RoleLBGroup, true
 	}
 	if name == ExitLBGroup {
-		return KindExit, ClusterOwner, true
+		return KindExit, ClusterOwner, RoleLBGroup, true
 	}
 	if owner, ok = strings.CutPrefix(name, zoneLBGroup); ok {
-		return KindZone, owner, owner != ""
+		return KindZone, owner, RoleLBGroup, owner != ""
 	}
-	name, ok = strings.CutSuffix(name, lbGroup)
-	network, name, further := strings.Cut(name, "_")
-	return KindCluster, Network(network).Owner(name), ok && further && (name == ClusterOwner || name == UserOwner)
+	role = RoleExitsLBGroup
+	before, ok := strings.CutSuffix(name, exitsLBGroup)
+	if !ok {
+		role = RoleLBGroup
+		before, ok = strings.CutSuffix(name, lbGroup)
+	}
+	network, name, further := strings.Cut(before, "_")
+	return KindCluster, Network(network).Owner(name), role, ok && further && (name == ClusterOwner || name == UserOwner)
 }
 
 // As whom a server on a node's host network sees who reaches it through a

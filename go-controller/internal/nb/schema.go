@@ -104,8 +104,8 @@ func (s *Schema) Label(m model.Model) string {
 // known by its name and UUID.
 func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
 	if g, is := m.(*nbdb.LoadBalancerGroup); is && g != nil {
-		kind, name, ok := names.LBGroupOwner(g.Name)
-		k = Key{nbdb.LoadBalancerGroupTable, Owner{kind, name}, names.RoleLBGroup}
+		kind, name, role, ok := names.LBGroupOwner(g.Name)
+		k = Key{nbdb.LoadBalancerGroupTable, Owner{kind, name}, role}
 		return k, ok && names.IsUUIDOf(names.RowUUID(k.Table, kind, name, k.Role, ""), g.UUID)
 	}
 	t, v := s.of(m)

@@ -15,7 +15,7 @@ import (
 )
 
 // tenantServices are the services of a tenant: of two pods, one that keeps clients at a backend, one of the first pod
-// alone, one without endpoints, and one that is not served.
+// alone, one without endpoints, one that everybody reaches, and two that are not served.
 func tenantServices(ns string, nodePort int) string {
 	const service = `
 apiVersion: v1
@@ -25,22 +25,28 @@ spec:
   %s
   ipFamilyPolicy: RequireDualStack
   ports:
-    - {name: tcp, port: 80, targetPort: 8080, protocol: TCP%s}
-    - {name: udp, port: 80, targetPort: 8080, protocol: UDP}
+    - {name: tcp, port: 80, targetPort: 8080, protocol: TCP%[4]s}
+    - {name: udp, port: 80, targetPort: 8080, protocol: UDP%[4]s}
 ---
 `
 	var out strings.Builder
 	for _, s := range [][3]string{
-		{"web", "selector: {app: web}\n  type: NodePort", fmt.Sprintf(", nodePort: %d", nodePort)},
+		{"web", "selector: {app: web}", ""},
 		{"sticky", "selector: {app: web}\n  sessionAffinity: ClientIP", ""},
 		{"itself", `selector: {itself: "yes"}`, ""},
 		{"empty", "selector: {app: none}", ""},
 		{"near", "selector: {app: web}\n  internalTrafficPolicy: Local", ""},
+		{"open", "selector: {app: web}\n  type: NodePort", fmt.Sprintf(", nodePort: %d", nodePort)},
+		{"local", "selector: {app: web}\n  type: NodePort\n  externalTrafficPolicy: Local",
+			fmt.Sprintf(", nodePort: %d", nodePort+localPorts)},
 	} {
 		fmt.Fprintf(&out, service, s[0], ns, s[1], s[2])
 	}
 	return out.String()
 }
+
+// localPorts is what is added to the number of a tenant's node port for that of its service of policy Local.
+const localPorts = 10
 
 // askService asks a service from a pod, and returns the name of who answers and the address that it sees.
 func askService(ctx context.Context, c *sandbox.Cluster, ns, pod, protocol string, to netip.AddrPort) string {
@@ -84,8 +90,9 @@ func tryServices(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	for _, to := range clusterIPs(t, c, ns, "empty") {
 		untilService(t, c, ns, one, "tcp", to, "refused")
 	}
-	notServed(t, c, ns, nodePort)
-	nobodyElse(t, c, ns, nodePort)
+	notServed(t, c, ns)
+	nobodyElse(t, c, ns, nodePort+localPorts)
+	everybody(t, c, ns, nodePort)
 	tryKeptPort(t, c, ns, nodePort-30200)
 	// An endpoint goes and comes back.
 	machines.Kubectl(t, c, "", "label", "pod", "-n", ns, one, "app-")
@@ -148,12 +155,12 @@ func sticks(t *testing.T, c *sandbox.Cluster, ns, protocol string, to netip.Addr
 	}
 }
 
-// notServed checks what Events say of services, and that the one of policy Local does not answer.
-func notServed(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
+// notServed checks what Events say of services, and that the one of policy Local does not answer its own pods.
+func notServed(t *testing.T, c *sandbox.Cluster, ns string) {
 	t.Helper()
 	machines.Eventually(t, "Events of services", func(ctx context.Context) string {
 		out, err := c.Kubectl(ctx, "get", "events", "-n", ns, "--field-selector", "reason=ServiceNotServed").Output()
-		for _, want := range []string{fmt.Sprintf("node port %d/TCP", nodePort), "internalTrafficPolicy"} {
+		for _, want := range []string{"externalTrafficPolicy: Local, want Cluster", "internalTrafficPolicy"} {
 			if err != nil || !strings.Contains(string(out), want) {
 				return fmt.Sprintf("%v: %s: want %q", err, out, want)
 			}
@@ -167,7 +174,8 @@ func notServed(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	}
 }
 
-// nobodyElse asks a tenant's service from another tenant, a pod of the cluster's own network, a node, and outside.
+// nobodyElse asks a tenant's service from another tenant, a pod of the cluster's own network and a node, and one that is
+// not served from outside.
 func nobodyElse(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	t.Helper()
 	other := map[string]string{"red": "green", "green": "blue", "blue": "red"}[ns]
@@ -188,6 +196,48 @@ func nobodyElse(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 		for _, a := range n.Config.Addrs {
 			to := netip.AddrPortFrom(a.Addr(), uint16(nodePort))
 			wrong("outside", to, machines.AskOn(t.Context(), c.Outside, "tcp", to))
+		}
+	}
+}
+
+// everybody asks a tenant's service from outside, a node, a pod of the cluster's own network, another tenant and the
+// tenant itself.
+func everybody(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
+	t.Helper()
+	other := map[string]string{"red": "green", "green": "blue", "blue": "red"}[ns]
+	answered := func(who string, to netip.AddrPort, ask func(ctx context.Context) string) {
+		t.Helper()
+		machines.Eventually(t, who+" asks "+to.String(), func(ctx context.Context) string {
+			if got := ask(ctx); !strings.HasPrefix(got, ns+"-1 ") && !strings.HasPrefix(got, ns+"-2 ") {
+				return got
+			}
+			return ""
+		})
+	}
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, n := range c.Nodes {
+			for _, a := range n.Config.Addrs {
+				to := netip.AddrPortFrom(a.Addr(), uint16(nodePort))
+				answered("outside", to, func(ctx context.Context) string {
+					return machines.AskOn(ctx, c.Outside, protocol, to)
+				})
+				answered("node n1", to, func(ctx context.Context) string {
+					return machines.AskOn(ctx, c.Nodes[0].Member, protocol, to)
+				})
+				answered("dns-1", to, func(ctx context.Context) string {
+					return askService(ctx, c, "kube-system", "dns-1", protocol, to)
+				})
+				answered(other, to, func(ctx context.Context) string {
+					return askService(ctx, c, other, other+"-2", protocol, to)
+				})
+				answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-3", protocol, to) })
+			}
+		}
+		for _, to := range clusterIPs(t, c, ns, "open") {
+			answered("dns-2", to, func(ctx context.Context) string {
+				return askService(ctx, c, "kube-system", "dns-2", protocol, to)
+			})
+			answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-1", protocol, to) })
 		}
 	}
 }

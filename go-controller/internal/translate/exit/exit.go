@@ -144,6 +144,7 @@ func (r exitRows) inNetworkRouter(column string) nb.Slot {
 func (r exitRows) router() []nb.Row {
 	options := translate.RouterOptions()
 	options["chassis"] = index.ChassisOf(r.state).Of(r.node.Name)
+	options["lb_force_snat_ip"] = "router_ip" // so that answers come back to this exit
 	in, inPeer := translate.Link{Port: names.RouterToJoin(r.name), Peer: names.JoinToRouter(r.name),
 		Addrs: r.join}.Models()
 	out, outPeer := translate.Link{Port: names.RouterToPods(r.name), Peer: names.PodsToRouter(r.name),
@@ -156,7 +157,8 @@ func (r exitRows) router() []nb.Row {
 	}
 	return []nb.Row{
 		r.Row(names.RoleRouter, &nbdb.LogicalRouter{Name: r.name, Options: options,
-			LoadBalancerGroup: []string{sharedRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup)}}),
+			LoadBalancerGroup: []string{sharedRow(nbdb.LoadBalancerGroupTable, names.RoleLBGroup),
+				r.network.ExitsLBGroupRow(nbdb.LoadBalancerGroupTable)}}),
 		r.Row(names.RoleRouterToJoin, in, r.inRouter("ports")),
 		r.Row(names.RoleJoinToRouter, inPeer, ports(join)),
 		r.Row(names.RoleRouterToPods, out, r.inRouter("ports")),
@@ -206,10 +208,10 @@ func first(subnets []netip.Prefix, is4 bool) (a netip.Addr, ok bool) {
 	return a, false
 }
 
-// guards keep both sides apart. Into the network come only answers: connection tracking has seen what they answer, and
-// has given them the pod's address as the destination. What is sent to a pod's address itself is dropped. Out of the
-// network goes nothing that is for the cluster's own pods, Services and routers, unless a load balancer of the exit has
-// chosen the destination.
+// guards keep both sides apart. Into the network come only answers, and what is for a service that is reachable from
+// outside: connection tracking or a load balancer of the exit has given them the pod's address as the destination. What
+// is sent to a pod's address itself is dropped. Out of the network goes nothing that is for the cluster's own pods,
+// Services and routers, unless a load balancer of the exit has chosen the destination, or it answers such a connection.
 func (r exitRows) guards() []nb.Row {
 	var rows []nb.Row
 	drop := func(role string, match string) {
@@ -217,18 +219,21 @@ func (r exitRows) guards() []nb.Row {
 			Action: nbdb.LogicalRouterPolicyActionDrop}, r.inRouter("policies")))
 	}
 	for _, c := range r.network.Subnets {
-		drop(names.PrefixRole(names.RoleGuardIn, c.CIDR), fmt.Sprintf("inport == %q && %s && (!ct.trk || !ct.rpl)",
+		drop(names.PrefixRole(names.RoleGuardIn, c.CIDR), fmt.Sprintf("inport == %q && %s && "+unasked,
 			names.RouterToPods(r.name), translate.Destination(c.CIDR)))
 	}
 	for _, f := range []names.Family{names.IPv4, names.IPv6} {
 		own := r.own(f == names.IPv4)
 		if len(own) > 0 {
-			drop(names.FamilyRole(names.RoleGuardOut, f), fmt.Sprintf("inport == %q && %s && (!ct.trk || !ct.dnat)",
+			drop(names.FamilyRole(names.RoleGuardOut, f), fmt.Sprintf("inport == %q && %s && "+unasked,
 				names.RouterToJoin(r.name), translate.OneOf(f, "dst", own)))
 		}
 	}
 	return rows
 }
+
+// unasked matches a packet that neither is an answer nor has its destination from a load balancer.
+const unasked = "(!ct.trk || (!ct.rpl && !ct.dnat))"
 
 // own lists the ranges of a family that are the cluster's own.
 func (r exitRows) own(is4 bool) (out []string) {

@@ -75,10 +75,8 @@ func partly(n *cluster.Network, svc *cluster.Service, addrs []cluster.ServiceAdd
 		return nil
 	}
 	var list []string
-	for _, p := range svc.Ports {
-		if p.NodePort != 0 {
-			list = append(list, fmt.Sprintf("spec.ports: node port %d/%s", p.NodePort, p.Protocol))
-		}
+	if svc.LocalFromOutside() {
+		list = append(list, "spec.externalTrafficPolicy: Local, want Cluster")
 	}
 	for _, a := range addrs {
 		if a.Withheld == cluster.NotInPrimary {
@@ -89,7 +87,7 @@ func partly(n *cluster.Network, svc *cluster.Service, addrs []cluster.ServiceAdd
 		list = append(list, "metadata.annotations: "+annotation.ServiceHealthCheck)
 	}
 	return report(svc, ReasonNotServed, list, ": it is not served, because the pods of the namespace are in a primary "+
-		"network: pods of the network reach the service at its ClusterIPs")
+		"network: from outside it takes node ports and externalTrafficPolicy Cluster")
 }
 
 // report is a Problem that lists what is wrong, and then what would be right; none when nothing is wrong.

@@ -43,7 +43,7 @@ func (Translator) Depends() translate.Dependencies {
 
 // Affected implements translate.Translator.
 func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
-	of := slices.Concat(c.About(index.AddressTaken), withoutGateways(s, c), ofPrimaries(s, c))
+	of := slices.Concat(c.About(index.AddressTaken), withoutGateways(s, c), ofPrimaries(s, c), ofExits(s, c))
 	switch c.Ref.Kind {
 	case cluster.KindService:
 		return owners(append(append(of, c.Ref.Name), c.About(index.VIPHolder)...))
@@ -131,6 +131,10 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			out.Rows = append(out.Rows, r.loadBalancer(proto, p, eps)...)
 		}
 	}
+	if !n.Hosts && svc.ByExits(s.Config.Services) {
+		out.Rows = append(out.Rows, r.byExits(eps)...)
+		return out, nil
+	}
 	replies, err := r.replies(eps)
 	out.Rows = append(out.Rows, replies...)
 	return out, err
@@ -183,17 +187,22 @@ func (r serviceRows) choices(proto cluster.Protocol, eps []*cluster.EndpointSlic
 
 // loadBalancer is a load balancer and its health checks.
 func (r serviceRows) loadBalancer(proto cluster.Protocol, p placement, eps []*cluster.EndpointSlice) []nb.Row {
+	role, lb := r.balancer(proto, p)
+	checks := r.healthChecks(proto, role, lb, eps)
+	return append([]nb.Row{r.Row(role, lb, p.slots...)}, checks...)
+}
+
+// balancer is a load balancer, and its role.
+func (r serviceRows) balancer(proto cluster.Protocol, p placement) (role string, lb *nbdb.LoadBalancer) {
 	protocol := strings.ToLower(string(proto))
-	role := names.RoleLoadBalancer + "-" + protocol
+	role = names.RoleLoadBalancer + "-" + protocol
 	if p.scope != allNodes {
 		role += "-" + p.scope
 	}
-	lb := &nbdb.LoadBalancer{
+	return role, &nbdb.LoadBalancer{
 		Name:     names.LoadBalancer(r.svc.Name.Namespace, r.svc.Name.Name, string(proto), p.scope),
 		Protocol: &protocol, Vips: p.vips, Options: options(r.svc, proto), SelectionFields: selectionFields(r.svc),
 	}
-	checks := r.healthChecks(proto, role, lb, eps)
-	return append([]nb.Row{r.Row(role, lb, p.slots...)}, checks...)
 }
 
 // joined is values as text with a separator between them.

@@ -95,7 +95,7 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	rows = append(rows, join...)
 	if n.Balances() {
-		rows = append(rows, lbGroup(m, n))
+		rows = append(rows, lbGroups(m, n)...)
 	}
 	if n.Hosts {
 		rows = append(rows, allNodes(m, s)...)
@@ -105,9 +105,14 @@ func (t Cluster) rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	return translate.Rows{Rows: append(rows, policies(m, s, n)...)}, nil
 }
 
-// lbGroup is the load balancer group of the network's services.
-func lbGroup(m translate.Maker, n *cluster.Network) nb.Row {
-	return m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.LBGroup(n.ClusterOwner())})
+// lbGroups are the load balancer group of the network's services, and that of its exits.
+func lbGroups(m translate.Maker, n *cluster.Network) []nb.Row {
+	rows := []nb.Row{m.Row(names.RoleLBGroup, &nbdb.LoadBalancerGroup{Name: names.LBGroup(n.ClusterOwner())})}
+	if n.Primary {
+		rows = append(rows,
+			m.Row(names.RoleExitsLBGroup, &nbdb.LoadBalancerGroup{Name: names.ExitsLBGroup(n.ClusterOwner())}))
+	}
+	return rows
 }
 
 // leaving is what a primary network's router has for packets that leave the network. The policies of exits send them
@@ -161,6 +166,11 @@ func policies(m translate.Maker, s *cluster.State, n *cluster.Network) []nb.Row 
 	}
 	for _, c := range n.Subnets {
 		add(names.RoleInside, c.CIDR, nbdb.LogicalRouterPolicyActionAllow)
+	}
+	if n.Primary { // answers go back to the exit that let the question in
+		for _, join := range n.JoinSubnets {
+			add(names.RoleInside, join, nbdb.LogicalRouterPolicyActionAllow)
+		}
 	}
 	if n.Services {
 		for _, p := range s.ServiceRanges() {
