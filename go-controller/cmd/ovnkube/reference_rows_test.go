@@ -52,8 +52,10 @@ func roleTexts() []roleText {
 		{names.KindExit, names.RoleToCluster, subnet, "that router's route to the network's pods"},
 		{names.KindExit, names.RoleDefault, family, "that router's default route, to the cluster router"},
 		{names.KindExit, names.RoleSNAT, subnet, "gives what the network's pods send an address of the node's subnet"},
-		{names.KindExit, names.RoleGuardIn, subnet, "drops what is sent into the network, other than answers"},
-		{names.KindExit, names.RoleGuardOut, family, "drops what is for the cluster's own pods and Services"},
+		{names.KindExit, names.RoleGuardIn, subnet, "drops what is sent into the network, other than answers and what a " +
+			"load balancer has translated"},
+		{names.KindExit, names.RoleGuardOut, family, "drops what is for the cluster's own pods and Services, other than " +
+			"answers and what a load balancer has translated"},
 		{names.KindExit, names.RoleLeave, family, "sends what pods of the node send out of the network to that router"},
 		{names.KindExit, names.RoleToGateway, "`-v6`", "the route to that router's address on the join switch"},
 		{names.KindIsolation, names.RoleGroupLocked, "", "the node's pods that are in primary networks"},
