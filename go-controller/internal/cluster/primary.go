@@ -31,8 +31,11 @@ func (s *State) Locked(pod Name) bool {
 // mayBePrimary is true when a network is to be the primary one of a namespace whose Namespace is not known, or may
 // select it.
 func (s *State) mayBePrimary(namespace string) bool {
-	return len(s.primaries[namespace]) > 0 || s.GuessesPrimary()
+	return s.PrimaryClaimed(namespace) || s.GuessesPrimary()
 }
+
+// PrimaryClaimed is true when any network is to be the primary one of a namespace.
+func (s *State) PrimaryClaimed(namespace string) bool { return len(s.primaries[namespace]) > 0 }
 
 // GuessesPrimary is true while any pod is Locked whose Namespace is not known: a ClusterUserDefinedNetwork is to be a
 // primary one, and might select the namespace.

@@ -101,10 +101,14 @@ func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	return out
 }
 
-// bring brings up to date what is known of a namespace. It is true if that is something else now.
+// bring brings up to date what is known of a namespace. It is true if that is something else now. Nothing is kept of one
+// that is only guessed to have a primary network: nobody would say when to forget it.
 func (x *Primaries) bring(s *cluster.State, namespace string) bool {
-	n, why := s.Primary(namespace)
-	now := primary{s.Locked(cluster.Name{Namespace: namespace}), string(n), s.Networks[n] != nil, why}
+	var now primary
+	if s.Namespaces[namespace] != nil || s.PrimaryClaimed(namespace) {
+		n, why := s.Primary(namespace)
+		now = primary{s.Locked(cluster.Name{Namespace: namespace}), string(n), s.Networks[n] != nil, why}
+	}
 	if x.of[namespace] == now {
 		return false
 	}
