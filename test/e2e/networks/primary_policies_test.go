@@ -124,6 +124,9 @@ func tryPrimaryPolicies(t *testing.T, c *sandbox.Cluster) {
 				defer n.unset()
 				n.tryIngress()
 				n.tryEgress()
+				if ns == "red" {
+					n.fromOutside(30201)
+				}
 			})
 		}
 	})

@@ -200,48 +200,6 @@ func nobodyElse(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	}
 }
 
-// everybody asks a tenant's service from outside, a node, a pod of the cluster's own network, another tenant and the
-// tenant itself.
-func everybody(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
-	t.Helper()
-	other := map[string]string{"red": "green", "green": "blue", "blue": "red"}[ns]
-	answered := func(who string, to netip.AddrPort, ask func(ctx context.Context) string) {
-		t.Helper()
-		machines.Eventually(t, who+" asks "+to.String(), func(ctx context.Context) string {
-			if got := ask(ctx); !strings.HasPrefix(got, ns+"-1 ") && !strings.HasPrefix(got, ns+"-2 ") {
-				return got
-			}
-			return ""
-		})
-	}
-	for _, protocol := range []string{"tcp", "udp"} {
-		for _, n := range c.Nodes {
-			for _, a := range n.Config.Addrs {
-				to := netip.AddrPortFrom(a.Addr(), uint16(nodePort))
-				answered("outside", to, func(ctx context.Context) string {
-					return machines.AskOn(ctx, c.Outside, protocol, to)
-				})
-				answered("node n1", to, func(ctx context.Context) string {
-					return machines.AskOn(ctx, c.Nodes[0].Member, protocol, to)
-				})
-				answered("dns-1", to, func(ctx context.Context) string {
-					return askService(ctx, c, "kube-system", "dns-1", protocol, to)
-				})
-				answered(other, to, func(ctx context.Context) string {
-					return askService(ctx, c, other, other+"-2", protocol, to)
-				})
-				answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-3", protocol, to) })
-			}
-		}
-		for _, to := range clusterIPs(t, c, ns, "open") {
-			answered("dns-2", to, func(ctx context.Context) string {
-				return askService(ctx, c, "kube-system", "dns-2", protocol, to)
-			})
-			answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-1", protocol, to) })
-		}
-	}
-}
-
 // tryKeptPort has a client send from one UDP port to the ClusterIPs of a service before there is one. It gets answers
 // once the service is made.
 func tryKeptPort(t *testing.T, c *sandbox.Cluster, ns string, number int) {

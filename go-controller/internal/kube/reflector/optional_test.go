@@ -8,14 +8,17 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -155,5 +158,26 @@ func TestOptionalListWatchOfEarlierKind(t *testing.T) {
 		if asked != 1 {
 			t.Errorf("existed %v: asked %d times", existed, asked)
 		}
+	}
+}
+
+// A reflector first asks for a watch that sends all objects. That a kind without any is not served there is no refusal.
+func TestAbsentKindIsNotRefused(t *testing.T) {
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "")
+	k := services(func(metav1.ListOptions) (*corev1.ServiceList, error) { return nil, missing },
+		func() (watch.Interface, error) { return nil, missing })
+	k.Optional, k.NewList = true, func() runtime.Object { return &corev1.ServiceList{} }
+	var refusals []error
+	w := Watch{Kind: k, Refused: func(err error) { refusals = append(refusals, err) }}
+	lw, initial := w.listWatch(&client.Clients{Kube: fake.NewClientset()}), true
+	_, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &initial})
+	if !NotServed(err) {
+		t.Errorf("a watch of all objects: %v, want %v, so that the reflector lists", err, missing)
+	}
+	if list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil || list == nil {
+		t.Errorf("listing: %v, %v; want an empty list", list, err)
+	}
+	if len(refusals) != 1 || refusals[0] != nil {
+		t.Errorf("told of %v, want one that there is no refusal", refusals)
 	}
 }

@@ -111,7 +111,9 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			started, err := selected.WatchWithContext(ctx, o)
-			w.note(err)
+			if !w.Kind.Optional || o.SendInitialEvents == nil || !NotServed(err) { // else the list that follows tells
+				w.note(err)
+			}
 			return started, err
 		},
 	}
