@@ -51,6 +51,9 @@ func annotationTexts() []annotationText {
 				{Name: "ovn-kubernetes", Interface: "eth0", Default: true, PodNetwork: single},
 				{Name: "shop/blue", Interface: "net1", PodNetwork: annotation.PodNetwork{MAC: further,
 					IPs: []netip.Prefix{netip.MustParsePrefix("10.99.0.50/24")}}}})}},
+		{annotation.DefaultNetwork, "a user, on the Pod", "Which addresses and MAC the pod asks for in its " +
+			"[primary network](../features/primary-networks.md#choose-a-pods-addresses).",
+			[]string{`[{"name":"default","namespace":"ovn-kubernetes","ips":["10.77.0.50/16"],"mac":"02:00:00:00:00:50"}]`}},
 		{annotation.PolicyNetworks, "a user, on the MultiNetworkPolicy", "Which networks the policy is about: see " +
 			"[policies of networks](../features/multi-network-policy.md).", []string{"blue, default/shared"}},
 		{annotation.PodMacvlan, "a user, on the Pod", "On which interface of its node a privileged pod gets " +

@@ -31,7 +31,7 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	case u.network.Hosts && u.s.Locked(p.Pod):
 		net.Gateways = nil
 	case u.network.Primary:
-		net.Gateways, net.Routes = routersOf(subnets), nil
+		net.Gateways, net.Routes = routersIn(u.network, subnets), nil
 	}
 	if p.asked.MAC != (ipnet.MAC{}) {
 		net.MAC = p.asked.MAC
@@ -40,10 +40,10 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	return net
 }
 
-// routersOf lists the routers of subnets.
-func routersOf(subnets []netip.Prefix) (out []netip.Addr) {
+// routersIn lists the addresses of a network's router in subnets.
+func routersIn(n *cluster.Network, subnets []netip.Prefix) (out []netip.Addr) {
 	for _, s := range subnets {
-		if a, ok := subnet.Router(s); ok {
+		if a, ok := n.Router(s); ok {
 			out = append(out, a)
 		}
 	}
@@ -159,7 +159,7 @@ func (p *pool) grant(to port, freed *freedSet) (uint64, error) {
 	}
 	n, err := p.check(asked)
 	if err == nil {
-		p.used[n] = to.Pod
+		p.hold(n, to.Pod)
 	}
 	return n, err
 }
@@ -181,12 +181,20 @@ func (u *update) describe(p port, err error) string {
 	var full fullError
 	switch {
 	case !errors.As(err, &full):
-		return fmt.Sprintf("annotation %s: %v: the pod waits for it", annotation.NetworkRequests, err)
+		return fmt.Sprintf("annotation %s: %v: the pod waits for it", u.askedBy(), err)
 	case u.shared != nil:
 		return err.Error() + " of the network: the pod waits for one; one that another pod had is free after a minute"
 	}
 	return fmt.Sprintf("%v of node %s: the pod waits for one; one that another pod had is free after a minute",
 		err, p.pod.Node)
+}
+
+// askedBy is the annotation in which a pod asks for addresses in this network.
+func (u *update) askedBy() string {
+	if u.network.Primary {
+		return annotation.DefaultNetwork
+	}
+	return annotation.NetworkRequests
 }
 
 // patchPods writes what pods hold in every network, one patch a pod.
@@ -199,6 +207,7 @@ func (u *update) patchPods() {
 		if value == pod.Annotated && (pod.ClassicOK || classic == "") {
 			continue
 		}
+		u.reportUnused(pod)
 		p := Patch{Ref: pod.Ref(), UID: pod.UID, Found: pod.FoundNow()}
 		p.set(annotation.PodNetworks, pod.Annotated, value)
 		p.set(annotation.PodClassic, pod.Annotated, classic)
@@ -214,6 +223,7 @@ func (u *update) patchPods() {
 func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwork, classic, missing string) {
 	all = map[string]annotation.PodNetwork{}
 	waiting := map[string]annotation.PodNetwork{}
+	primary, lacksPrimary := u.s.Primary(pod.Name.Namespace)
 	for a := range u.s.Attachments(pod) {
 		held, ok := u.s.In(a.Network).PodNetworks[cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
 		why := u.missing(a)
@@ -222,7 +232,7 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 			classic = annotation.MarshalPodClassic(held)
 			all[a.Key()] = held
 		case why != "":
-			missing = cmp.Or(missing, fmt.Sprintf("annotation %s: %s", annotation.NetworkRequests, why))
+			missing = cmp.Or(missing, because(a, primary, why))
 			waiting[a.Key()] = had(pod, a, why)
 		case ok:
 			all[a.Key()] = held
@@ -230,15 +240,15 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 			waiting[a.Key()] = annotation.PodNetwork{Waiting: u.whyUngranted(pod, a)}
 		}
 	}
-	if _, why := u.s.Primary(pod.Name.Namespace); why != "" {
-		waiting[names.PrimaryLabel] = annotation.PodNetwork{Waiting: why}
+	if lacksPrimary != "" {
+		waiting[names.PrimaryLabel] = annotation.PodNetwork{Waiting: lacksPrimary}
 		for key, before := range annotation.PodNetworksAt(pod.Annotated, names.PrimaryInterface) {
 			if _, other := all[key]; !other { // a further interface of this name
-				waiting[key] = annotation.PodNetwork{IPs: before.IPs, MAC: before.MAC, Waiting: why}
+				waiting[key] = annotation.PodNetwork{IPs: before.IPs, MAC: before.MAC, Waiting: lacksPrimary}
 			}
 		}
 		if u.s.Namespaces[pod.Name.Namespace] != nil { // else it is a matter of moments
-			missing = cmp.Or(missing, why)
+			missing = cmp.Or(missing, lacksPrimary)
 		}
 	}
 	if pod.Refused != "" {
@@ -248,6 +258,17 @@ func (u *update) holdings(pod *cluster.Pod) (all map[string]annotation.PodNetwor
 		maps.Copy(all, waiting)
 	}
 	return all, classic, missing
+}
+
+// because is why a pod has not an attachment, after the annotation that asks for it, if one does.
+func because(a cluster.Attachment, primary names.Network, why string) string {
+	switch {
+	case a.Network != primary || a.Interface != names.PrimaryInterface:
+		return fmt.Sprintf("annotation %s: %s", annotation.NetworkRequests, why)
+	case a.Asked.Unserved != "":
+		return fmt.Sprintf("annotation %s: %s", annotation.DefaultNetwork, why)
+	}
+	return why
 }
 
 // had is an attachment that is not there, with what the pod had there until now: it gets that back when the network is
@@ -319,6 +340,18 @@ func (u *update) reportMissing(pod *cluster.Pod, missing string) {
 		u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonAttachment,
 			Message: missing + ": a pod that has not started waits for it"})
 	}
+}
+
+// reportUnused reports that a new pod asks for addresses in a primary network where there is none. Where it asks for
+// another network, the annotation is for Multus.
+func (u *update) reportUnused(pod *cluster.Pod) {
+	ns := u.s.Namespaces[pod.Name.Namespace]
+	if pod.Preferred == (cluster.Asked{}) || pod.Preferred.Unserved != "" || ns == nil || ns.InPrimary() {
+		return
+	}
+	u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonNoPrimary,
+		Message: fmt.Sprintf("annotation %s: it has no effect, since namespace %s has no primary network; want a pod "+
+			"without it, or a namespace with the label %s", annotation.DefaultNetwork, ns.Name, names.PrimaryLabel)})
 }
 
 // networkStatus is the annotation that tells users which interfaces a pod has.

@@ -23,6 +23,7 @@ const (
 	ReasonAddressGone     = "NodeSubnetExhausted"
 	ReasonNetworkFull     = "NetworkSubnetExhausted"
 	ReasonAttachment      = "PodNetworkUnavailable"
+	ReasonNoPrimary       = "NoPrimaryNetwork"
 )
 
 // nodeLease is a node's subnets and the pods' addresses in them; in a network of one switch, those of the network.
@@ -45,12 +46,7 @@ func newSharedLease(n *cluster.Network) *nodeLease {
 	l := &nodeLease{}
 	for _, c := range n.Subnets {
 		l.subnets = append(l.subnets, c.CIDR)
-		p := newSharedPool(c.CIDR, n.Excluded)
-		if n.Primary { // the first address is the router's
-			p.first, p.next = 2, 2
-			p.without = countExcluded(p)
-		}
-		l.pools = append(l.pools, p)
+		l.pools = append(l.pools, newSharedPool(c.CIDR, n))
 	}
 	return l
 }

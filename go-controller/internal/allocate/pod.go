@@ -177,7 +177,7 @@ func (l *nodeLease) claim(pod cluster.Name, ips []netip.Prefix) ([]uint64, error
 		numbers[i] = n
 	}
 	for i, n := range numbers {
-		l.pools[i].used[n] = pod
+		l.pools[i].hold(n, pod)
 	}
 	return numbers, nil
 }

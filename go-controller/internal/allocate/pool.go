@@ -3,6 +3,7 @@ package allocate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -20,7 +21,10 @@ type pool struct {
 	next     uint64         // the number to try first
 	last     uint64         // the last number that is granted
 	excluded []netip.Prefix // what is never granted
-	without  uint64         // how many numbers that is
+	reserved []netip.Prefix // what is granted only to pods that ask for it
+	router   netip.Addr     // the address of the network's router; zero where it is no number of the pool
+	without  uint64         // how many numbers are in excluded or reserved, or the router's
+	aside    uint64         // how many of those in reserved are used
 	host     func(ip netip.Prefix) (uint64, error)
 }
 
@@ -35,32 +39,40 @@ func newPool(s netip.Prefix) *pool {
 	return p
 }
 
-// newSharedPool is a subnet of which every address is for pods, but for those excluded.
-func newSharedPool(s netip.Prefix, excluded []netip.Prefix) *pool {
+// newSharedPool is a subnet of a network in which every address is for pods, but for the router's and those excluded.
+func newSharedPool(s netip.Prefix, network *cluster.Network) *pool {
 	p := &pool{subnet: s, used: map[uint64]cluster.Name{}, first: 1, next: 1}
 	p.last = min(ipnet.Size(s)-1, ipnet.MaxNumber)
 	if s.Addr().Is4() && p.last > 0 {
 		p.last-- // the broadcast address
 	}
-	for _, e := range excluded {
-		if e.Overlaps(s) {
-			p.excluded = append(p.excluded, e)
-		}
-	}
-	p.without = countExcluded(p)
+	outside := func(e netip.Prefix) bool { return !e.Overlaps(s) }
+	p.excluded = slices.DeleteFunc(slices.Clone(network.Excluded), outside)
+	p.reserved = slices.DeleteFunc(slices.Clone(network.Reserved), outside)
+	p.router, _ = network.Router(s)
+	p.without = countPassed(p)
 	p.host = p.sharedHost
 	return p
 }
 
-// countExcluded is how many numbers that could be granted are excluded. Excluded ranges don't overlap each other.
-func countExcluded(p *pool) (n uint64) {
-	for _, e := range p.excluded {
+// countPassed is how many numbers are granted to nobody, or only to those that ask for them. The ranges don't overlap
+// each other.
+func countPassed(p *pool) (n uint64) {
+	ranges := slices.Concat(p.excluded, p.reserved)
+	if p.router.IsValid() && !slices.ContainsFunc(ranges, contains(p.router)) {
+		ranges = append(ranges, ipnet.Single(p.router))
+	}
+	for _, e := range ranges {
 		from, to := p.ends(e)
 		if from, to = max(from, p.first), min(to, p.last); from <= to {
 			n += to - from + 1
 		}
 	}
 	return n
+}
+
+func contains(a netip.Addr) func(netip.Prefix) bool {
+	return func(p netip.Prefix) bool { return p.Contains(a) }
 }
 
 // ends is the first and the last number of an excluded range.
@@ -86,20 +98,23 @@ func (p *pool) sharedHost(ip netip.Prefix) (uint64, error) {
 	if n < p.first || n > p.last {
 		return 0, fmt.Errorf("%s is not one for pods in the network's subnet %s", ip, p.subnet)
 	}
-	if e, is := p.exclusion(ip.Addr()); is {
-		return 0, fmt.Errorf("%s is in %s, which the network excludes", ip, e)
+	if ip.Addr() == p.router {
+		return 0, fmt.Errorf("%s is the address of the network's router", ip)
+	}
+	if i := slices.IndexFunc(p.excluded, contains(ip.Addr())); i >= 0 {
+		return 0, fmt.Errorf("%s is in %s, which the network excludes", ip, p.excluded[i])
 	}
 	return n, nil
 }
 
-// exclusion is the excluded range that an address is in.
-func (p *pool) exclusion(a netip.Addr) (e netip.Prefix, is bool) {
-	for _, e := range p.excluded {
-		if e.Contains(a) {
-			return e, true
+// passed is the range that an address is in which pods get only if they ask for it, or not at all.
+func (p *pool) passed(a netip.Addr) (e netip.Prefix, is bool) {
+	for _, ranges := range [][]netip.Prefix{p.excluded, p.reserved} {
+		if i := slices.IndexFunc(ranges, contains(a)); i >= 0 {
+			return ranges[i], true
 		}
 	}
-	return netip.Prefix{}, false
+	return ipnet.Single(a), a == p.router
 }
 
 // check is the number of an address that a pod claims. The error is why the pod can't have it.
@@ -119,19 +134,20 @@ func (p *pool) take(pod cluster.Name, freed *freedSet) (n uint64, ok bool) {
 	if p.full() {
 		return 0, false
 	}
-	// So many numbers can't all be in use or freed lately, unless there are fewer. An excluded range is passed in one try.
-	tries := min(uint64(len(p.used)+freed.size()), p.last-p.first) + 1 + 2*uint64(len(p.excluded))
+	// So many numbers can't all be in use or freed lately, unless there are fewer. A range is passed in one try.
+	tries := min(uint64(len(p.used)+freed.size()), p.last-p.first) + 1 +
+		2*uint64(len(p.excluded)+len(p.reserved)+1)
 	for n = p.next; tries > 0; tries-- {
 		if n > p.last || n < p.first {
 			n = p.first
 		}
-		if e, is := p.exclusion(p.addr(n)); is {
+		if e, is := p.passed(p.addr(n)); is {
 			_, to := p.ends(e)
 			n = to + 1
 			continue
 		}
 		if _, taken := p.used[n]; !taken && !freed.has(p.addr(n)) {
-			p.used[n] = pod
+			p.hold(n, pod)
 			p.next = n + 1
 			return n, true
 		}
@@ -147,11 +163,24 @@ func (p *pool) addr(n uint64) netip.Addr {
 
 // full is true when no number is left to grant.
 func (p *pool) full() bool {
-	taken := uint64(len(p.used))
+	taken := uint64(len(p.used)) - p.aside
 	if _, kept := p.used[p.last+1]; kept {
 		taken--
 	}
 	return p.last < p.first || taken+p.without > p.last-p.first
 }
 
-func (p *pool) release(n uint64) { delete(p.used, n) }
+// hold records that a pod, or an exit, has a number.
+func (p *pool) hold(n uint64, by cluster.Name) {
+	if _, held := p.used[n]; !held && slices.ContainsFunc(p.reserved, contains(p.addr(n))) {
+		p.aside++
+	}
+	p.used[n] = by
+}
+
+func (p *pool) release(n uint64) {
+	if _, held := p.used[n]; held && slices.ContainsFunc(p.reserved, contains(p.addr(n))) {
+		p.aside--
+	}
+	delete(p.used, n)
+}

@@ -7,6 +7,10 @@ const (
 	NetworkStatus   = "k8s.v1.cni.cncf.io/network-status" // which interfaces the pod has
 )
 
+// DefaultNetwork is the annotation by which a pod asks for addresses in its primary network. Multus has the same
+// annotation for the network that takes the place of the cluster's own.
+const DefaultNetwork = "v1.multus-cni.io/default-network"
+
 // PolicyNetworks is the annotation of a MultiNetworkPolicy that says which networks the policy is about: names of
 // NetworkAttachmentDefinitions, each perhaps after its namespace and a slash.
 const PolicyNetworks = "k8s.v1.cni.cncf.io/policy-for"

@@ -9,6 +9,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
 // Topology is how a network connects pods.
@@ -32,6 +33,7 @@ type Network struct {
 	// network of those may have none: its pods then have the addresses that they ask for.
 	Subnets     []config.ClusterSubnet
 	Excluded    []netip.Prefix // of Subnets: what no pod gets
+	Reserved    []netip.Prefix // of Subnets: what only pods get that ask for it
 	JoinSubnets []netip.Prefix // of the switch between its routers, IPv4 first; none for a network with one router
 	MTU         int            // bytes, of the pods' interfaces; 0 for what the cluster's own network has
 	Physical    Physical       // Localnet: the network outside
@@ -57,7 +59,8 @@ type Physical struct {
 // Equal is true when m says the same, apart from RouterUUID.
 func (n *Network) Equal(m *Network) bool {
 	return n.Name == m.Name && n.Topology == m.Topology && slices.Equal(n.Subnets, m.Subnets) &&
-		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
+		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.Reserved, m.Reserved) &&
+		slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
 		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.Primary == m.Primary &&
 		n.UserDefined == m.UserDefined
 }
@@ -69,6 +72,14 @@ func ownNetwork(c config.Cluster) *Network {
 	})
 	ipnet.Sort(join)
 	return &Network{Name: names.Own, Subnets: c.Subnets, JoinSubnets: join, Hosts: true, Services: true}
+}
+
+// Router is the address of the network's router in the subnet of a node, or of all nodes; ok is false where it has none.
+func (n *Network) Router(s netip.Prefix) (a netip.Addr, ok bool) {
+	if n.Topology != Layer3 && !n.Primary {
+		return a, false
+	}
+	return subnet.Router(s)
 }
 
 // SwitchRow is the UUID of the row of the switch that the network has for a node, in the table of logical switches.

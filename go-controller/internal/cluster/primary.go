@@ -124,6 +124,7 @@ func (s *State) Attachments(p *Pod) iter.Seq[Attachment] {
 		}
 		n, _ := s.Primary(p.Name.Namespace)
 		own := primaryPort(p.Name.Namespace, n)
+		own.Asked = p.Preferred
 		asked := func(a Attachment) bool { return a.Network == own.Network && a.Interface == own.Interface }
 		if n != "" && !slices.ContainsFunc(p.Attachments, asked) && !yield(own) {
 			return

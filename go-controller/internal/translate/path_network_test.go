@@ -26,6 +26,8 @@ func (p *path) definition() cluster.Object {
 		}
 		if p.chance(30) {
 			n.Excluded = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.99.0.%d/30", 4*p.r.IntN(3)))}
+		} else if p.chance(30) {
+			n.Reserved = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/30"), netip.MustParsePrefix("fd99::/126")}
 		}
 	}
 	d.Network = n
@@ -155,16 +157,22 @@ func (p *path) clusterNetwork() cluster.Object {
 func (p *path) request(iface string) cluster.Attachment {
 	name := p.name("d", manyDefinitions)
 	a := cluster.Attachment{Network: names.Defined(name.Namespace, name.Name), Interface: iface}
+	a.Asked = p.asked()
+	return a
+}
+
+// asked is an address or a MAC that others may have, too, or nothing.
+func (p *path) asked() (out cluster.Asked) {
 	if p.chance(30) {
-		a.Asked.IPv4 = netip.MustParsePrefix(fmt.Sprintf("10.99.0.%d/%d", p.r.IntN(20), []int{28, 32}[p.r.IntN(2)]))
+		out.IPv4 = netip.MustParsePrefix(fmt.Sprintf("10.99.0.%d/%d", p.r.IntN(20), []int{28, 32}[p.r.IntN(2)]))
 	}
 	if p.chance(20) {
-		a.Asked.MAC = ipnet.MAC{2, 5: byte(p.r.IntN(3))}
+		out.MAC = ipnet.MAC{2, 5: byte(p.r.IntN(3))}
 	}
 	if p.chance(5) {
-		a.Asked.Unserved = "default-route"
+		out.Unserved = "default-route"
 	}
-	return a
+	return out
 }
 
 // addrOf is most often an address that a pod has in the cluster's own network, and otherwise another one.

@@ -208,6 +208,8 @@ func (p *path) pod() cluster.Object {
 		pod.Attachments = slices.Clone(all[:p.r.IntN(6)])
 	case 8:
 		pod.Labels = p.labels()
+	case 10: // it asks for addresses in its primary network
+		pod.Preferred = p.asked()
 	case 9:
 		pod.Ports = cluster.NewNamedPorts(map[cluster.PortName]uint16{
 			{Protocol: cluster.TCP, Name: "web"}: uint16(8080 + p.r.IntN(2)), {Protocol: cluster.UDP, Name: "dns"}: 53,

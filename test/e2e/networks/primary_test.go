@@ -98,7 +98,7 @@ func TestPrimary(t *testing.T) {
 		"blue": fmt.Sprintf(primaryTenant, "blue", layer3)}
 	for ns, network := range tenants {
 		manifest := network + probedPod(ns, ns+"-1", "n1", `app: web, itself: "yes"`) +
-			probedPod(ns, ns+"-2", "n2", "app: web") + probedPod(ns, ns+"-3", "n2", "")
+			probedPod(ns, ns+"-2", "n2", "app: web") + third(ns)
 		machines.Kubectl(t, c, manifest, "apply", "-f", "-")
 	}
 	machines.Kubectl(t, c, sharedTenant+sharedPods(), "apply", "-f", "-")
@@ -115,7 +115,47 @@ func TestPrimary(t *testing.T) {
 			t.Errorf("node %s: datapath_drop_recirc_error %s, want 0", n.Spec.Name, got)
 		}
 	}
+	t.Run("chosen addresses", func(t *testing.T) { tryChosen(t, c) })
 	t.Run("nothing is left", func(t *testing.T) { tryPrimaryRemoval(t, c) })
+}
+
+// chosen is what a pod asks for in its primary network: addresses that it would not get otherwise, and a MAC.
+const chosen = `[{"name":"default","namespace":"ovn-kubernetes","ips":["10.77.5.5/16","fd77::5:5/48"],` +
+	`"mac":"02:00:00:00:05:05"}]`
+
+// choosing is a probed pod with that annotation.
+func choosing(namespace, name, node string) string {
+	return strings.Replace(probedPod(namespace, name, node, ""), "labels:", fmt.Sprintf(
+		"annotations: {v1.multus-cni.io/default-network: %q}, labels:", chosen), 1)
+}
+
+// third is the third pod of a tenant. In networks of one switch it chooses its addresses.
+func third(ns string) string {
+	if ns == "blue" {
+		return probedPod(ns, ns+"-3", "n2", "")
+	}
+	return choosing(ns, ns+"-3", "n2")
+}
+
+// tryChosen checks that a pod has what it asks for. Another pod that asks for the same waits until that is gone.
+func tryChosen(t *testing.T, c *sandbox.Cluster) {
+	machines.Kubectl(t, c, choosing("red", "red-late", "n1"), "apply", "-f", "-")
+	waitsIn(t, c, "red", "red-late", "10.77.5.5/16 is already the address of Pod red/red-3")
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "red", "red-3", "--timeout=60s")
+	machines.Kubectl(t, c, "", "wait", "-n", "red", "--for=condition=Ready", "--timeout=60s", "pod", "red-late")
+	for ns, pod := range map[string]string{"red": "red-late", "green": "green-3"} {
+		has := on(t, c, ns, pod, "ovn-udn1")
+		if got := fmt.Sprint(has); got != "[10.77.5.5 fd77::5:5]" {
+			t.Errorf("%s has %s, want what it asks for", pod, got)
+		}
+		link := machines.Kubectl(t, c, "", "exec", "-n", ns, pod, "--", "cat", "/sys/class/net/ovn-udn1/address")
+		if link != "02:00:00:00:05:05" {
+			t.Errorf("%s has the MAC %s, want the one it asks for", pod, link)
+		}
+		for _, from := range []string{ns + "-1", ns + "-2"} {
+			answers(t, c, ns, from, pod, has)
+		}
+	}
 }
 
 // tryEachTenant has the pods of the tenants, side by side, ask whom they are to reach, and whom not.

@@ -207,7 +207,11 @@ func (c netConf) excluded(n *cluster.Network, _ cluster.Name) error {
 			return fmt.Errorf("%s: %s is in none of subnets, want a part of one", field, e)
 		}
 	}
-	n.Excluded = excluded
+	if field == "reservedSubnets" {
+		n.Reserved = excluded
+	} else {
+		n.Excluded = excluded
+	}
 	return nil
 }
 

@@ -130,13 +130,18 @@ func (r request) attachment(namespace string, i int) (a cluster.Attachment, err 
 
 // ours reads what a pod asks for, as far as it is served in a network of this cluster. An error does not count where
 // the definition is another plugin's.
-func (r request) ours(namespace, in string, into *cluster.Asked) (err error) {
+func (r request) ours(namespace, in string, into *cluster.Asked) error {
 	if in != namespace && in != common {
 		return fmt.Errorf("it is in namespace %.64q, want one in the pod's own namespace, or in namespace %q", in, common)
 	}
 	if len(r.others) > 0 {
 		return fmt.Errorf("field %.64q is not served in this network, want a request without it", r.others[0])
 	}
+	return r.asks(into)
+}
+
+// asks reads the MAC and the addresses that a pod asks for.
+func (r request) asks(into *cluster.Asked) (err error) {
 	if r.MAC != "" {
 		if into.MAC, err = parseMAC(r.MAC); err != nil {
 			return err

@@ -64,7 +64,7 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["100.70.0.0/16"],`+
 			`"reservedSubnets":["10.99.0.0/28"]}}`))
 	if err != nil || !got.Primary || got.Topology != cluster.Layer2 || fmt.Sprint(got.JoinSubnets) != "[100.70.0.0/16]" ||
-		fmt.Sprint(got.Excluded) != "[10.99.0.0/28]" {
+		fmt.Sprint(got.Reserved) != "[10.99.0.0/28]" {
 		t.Errorf("%+v, %v; want a primary network", got, err)
 	}
 	for fields, want := range map[string]string{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/attachment"
 )
 
 // Reasons of Problems with pods.
@@ -28,6 +29,9 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	if value := p.Annotations[annotation.NetworkRequests]; value != "" {
 		decodeRequests(&f, out, value)
 		_, out.StatusOK = p.Annotations[annotation.NetworkStatus]
+	}
+	if value := p.Annotations[annotation.DefaultNetwork]; value != "" {
+		out.Preferred = attachment.Preferred(value)
 	}
 	if why := RefusesMacvlan(p); why != "" {
 		f.bad(reasonMacvlan, "annotation %s: %s: a pod that has not started does not start", annotation.PodMacvlan, why)
