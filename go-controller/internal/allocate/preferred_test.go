@@ -92,6 +92,22 @@ func TestPreferredInSubnetOfNode(t *testing.T) {
 	w.toldOf(c, "10.77.0.1/24 is not one for pods in the node's subnet")
 }
 
+// The router has the addresses that the network gives it, and pods may have the first ones.
+func TestRoutersOfPrimaryNetwork(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	own := primary("red", "own", "10.77.0.0/16", "fd77::/64")
+	own.Network.Routers = []netip.Addr{netip.MustParseAddr("10.77.0.2"), netip.MustParseAddr("fd77::fe")}
+	own.Network.Excluded = prefixes("10.77.0.2/31")
+	a, b := podIn("red", "a", "n1"), podIn("red", "b", "n1")
+	w.put(node("n1", 1), labelled("red", true), own, a)
+	w.put(b)
+	w.toldOf(a, `["10.77.0.1/16","fd77::1/64"],"mac_address":"0a:58:0a:4d:00:01","gateway_ips":["10.77.0.2","fd77::fe"]`)
+	w.toldOf(b, `["10.77.0.4/16","fd77::2/64"]`)
+	c := preferring("red", "c", "n1", "10.77.0.2/16")
+	w.put(c)
+	w.toldOf(c, "10.77.0.2/16 is the address of the network's router")
+}
+
 // Addresses that only pods get that ask for them count when a network is full.
 func TestReservedAddressesOfFullNetwork(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")

@@ -34,6 +34,7 @@ type Network struct {
 	Subnets     []config.ClusterSubnet
 	Excluded    []netip.Prefix // of Subnets: what no pod gets
 	Reserved    []netip.Prefix // of Subnets: what only pods get that ask for it
+	Routers     []netip.Addr   // of a primary network of one switch: addresses of its router, where not the first
 	JoinSubnets []netip.Prefix // of the switch between its routers, IPv4 first; none for a network with one router
 	MTU         int            // bytes, of the pods' interfaces; 0 for what the cluster's own network has
 	Physical    Physical       // Localnet: the network outside
@@ -60,6 +61,7 @@ type Physical struct {
 func (n *Network) Equal(m *Network) bool {
 	return n.Name == m.Name && n.Topology == m.Topology && slices.Equal(n.Subnets, m.Subnets) &&
 		slices.Equal(n.Excluded, m.Excluded) && slices.Equal(n.Reserved, m.Reserved) &&
+		slices.Equal(n.Routers, m.Routers) &&
 		slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
 		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.Primary == m.Primary &&
 		n.UserDefined == m.UserDefined
@@ -78,6 +80,9 @@ func ownNetwork(c config.Cluster) *Network {
 func (n *Network) Router(s netip.Prefix) (a netip.Addr, ok bool) {
 	if n.Topology != Layer3 && !n.Primary {
 		return a, false
+	}
+	if i := slices.IndexFunc(n.Routers, s.Contains); i >= 0 {
+		return n.Routers[i], true
 	}
 	return subnet.Router(s)
 }

@@ -50,6 +50,9 @@ func (p *path) definition() cluster.Object {
 	case 5, 6:
 		n.Topology, n.Primary = cluster.Layer2, true
 		shared("10.99.0.0/28", "fd99::/64")
+		if p.chance(30) {
+			n.Routers = []netip.Addr{netip.MustParseAddr("10.99.0.9")}
+		}
 		p.join(n)
 	case 7:
 		n.Primary = true

@@ -30,7 +30,7 @@ spec:
 ---
 `
 
-// userTenant is the same by a UserDefinedNetwork.
+// userTenant is the same by a UserDefinedNetwork, whose router has other addresses.
 const userTenant = `
 apiVersion: v1
 kind: Namespace
@@ -41,7 +41,8 @@ kind: UserDefinedNetwork
 metadata: {name: own, namespace: green}
 spec:
   topology: Layer2
-  layer2: {role: Primary, subnets: ["10.77.0.0/16", "fd77::/48"], joinSubnets: ["100.70.0.0/16", "fd70::/64"]}
+  layer2: {role: Primary, subnets: ["10.77.0.0/16", "fd77::/48"], joinSubnets: ["100.70.0.0/16", "fd70::/64"],
+    infrastructureSubnets: ["10.77.0.0/30", "fd77::/126"], defaultGatewayIPs: ["10.77.0.2", "fd77::2"]}
 ---
 `
 
@@ -143,6 +144,11 @@ func tryChosen(t *testing.T, c *sandbox.Cluster) {
 	waitsIn(t, c, "red", "red-late", "10.77.5.5/16 is already the address of Pod red/red-3")
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "red", "red-3", "--timeout=60s")
 	machines.Kubectl(t, c, "", "wait", "-n", "red", "--for=condition=Ready", "--timeout=60s", "pod", "red-late")
+	told := machines.Kubectl(t, c, "", "get", "pod", "-n", "green", "green-3", "-o",
+		`jsonpath={.metadata.annotations.k8s\.ovn\.org/pod-networks}`)
+	if !strings.Contains(told, `"gateway_ips":["10.77.0.2","fd77::2"]`) {
+		t.Errorf("green-3 is told %s, want the gateways of its network", told)
+	}
 	for ns, pod := range map[string]string{"red": "red-late", "green": "green-3"} {
 		has := on(t, c, ns, pod, "ovn-udn1")
 		if got := fmt.Sprint(has); got != "[10.77.5.5 fd77::5:5]" {

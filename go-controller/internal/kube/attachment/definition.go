@@ -36,6 +36,10 @@ type netConf struct {
 	VLAN                int             `json:"vlanID"`
 	IPAM                json.RawMessage `json:"ipam"`
 	JoinSubnet          string          `json:"joinSubnet"`
+
+	ReservedSubnets       string `json:"reservedSubnets"`
+	InfrastructureSubnets string `json:"infrastructureSubnets"`
+	DefaultGatewayIPs     string `json:"defaultGatewayIPs"`
 }
 
 // Definition reads the configuration of a NetworkAttachmentDefinition. The network is nil, without an error, for one of
@@ -177,51 +181,6 @@ func disjoint(subnets []config.ClusterSubnet) error {
 		}
 	}
 	return nil
-}
-
-// mostExcluded is how many ranges a network may exclude: each is passed over when an address is granted.
-const mostExcluded = 64
-
-func (c netConf) excluded(n *cluster.Network, _ cluster.Name) error {
-	field := "excludeSubnets"
-	if n.UserDefined && n.Topology == cluster.Layer2 {
-		field = "reservedSubnets"
-	}
-	if ranges := strings.Count(c.ExcludeSubnets, ",") + 1; ranges > mostExcluded {
-		return fmt.Errorf("%s: %d ranges, want at most %d", field, ranges, mostExcluded)
-	}
-	excluded, err := config.ParsePrefixes(field, c.ExcludeSubnets)
-	switch {
-	case err != nil:
-		return err
-	case len(excluded) > 0 && n.Topology == cluster.Layer3:
-		return errors.New("excludeSubnets: a layer3 network has none, want layer2 or localnet")
-	}
-	for i, e := range excluded {
-		for _, other := range excluded[:i] {
-			if e.Overlaps(other) {
-				return fmt.Errorf("%s: %s and %s overlap, want disjoint ones", field, other, e)
-			}
-		}
-		if !within(n.Subnets, e) {
-			return fmt.Errorf("%s: %s is in none of subnets, want a part of one", field, e)
-		}
-	}
-	if field == "reservedSubnets" {
-		n.Reserved = excluded
-	} else {
-		n.Excluded = excluded
-	}
-	return nil
-}
-
-func within(subnets []config.ClusterSubnet, p netip.Prefix) bool {
-	for _, s := range subnets {
-		if s.CIDR.Bits() <= p.Bits() && s.CIDR.Contains(p.Addr()) {
-			return true
-		}
-	}
-	return false
 }
 
 // joinSubnets is the subnets of the switch between a primary network's router and the exits of nodes, unless the

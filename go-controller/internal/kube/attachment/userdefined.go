@@ -136,14 +136,11 @@ func (s userSpec) conf(l *localnetSpec) (c netConf, field string, err error) {
 }
 
 func (s layer2Spec) conf() (c netConf, err error) {
-	if c.Role, c.JoinSubnet, err = s.primarySpec.conf(s.Role); err != nil {
+	if err = s.primarySpec.into(&c, s.Role); err != nil {
 		return c, err
 	}
 	c.MTU = s.MTU
-	if c.Subnets, err = s.IPAM.ranges(s.Subnets); err != nil {
-		return c, err
-	}
-	c.ExcludeSubnets, err = rangesOf("reservedSubnets", s.ReservedSubnets)
+	c.Subnets, err = s.IPAM.ranges(s.Subnets)
 	return c, err
 }
 
@@ -171,40 +168,41 @@ func listed(field string, ranges []string) (string, error) {
 	return strings.Join(ranges, ","), nil
 }
 
-// conf is the role, and the join subnets of a primary network, as a configuration has them.
-func (s primarySpec) conf(role string) (as, join string, err error) {
-	fields := []struct {
+// into says in a configuration what the fields say of a network with this role.
+func (s primarySpec) into(c *netConf, role string) error {
+	if role != "Primary" && role != secondary {
+		return fmt.Errorf("role: %.64q, want Primary or Secondary", role)
+	}
+	c.Role = strings.ToLower(role)
+	for _, f := range []struct {
 		name  string
 		value json.RawMessage
-	}{{"infrastructureSubnets", s.InfrastructureSubnets}, {"defaultGatewayIPs", s.DefaultGatewayIPs},
-		{"reservedSubnets", s.ReservedSubnets}, {"joinSubnets", s.JoinSubnets}}
-	why := "only a network of role Primary has it"
-	switch role {
-	case "Secondary":
-	case "Primary":
-		fields, why = fields[:2], "it is not served by this version"
-	default:
-		return "", "", fmt.Errorf("role: %.64q, want Primary or Secondary", role)
-	}
-	for _, f := range fields {
-		if len(f.value) > 0 {
-			return "", "", fmt.Errorf("%s: %s, want none", f.name, why)
+		into  *string
+		check func(field, text string) error
+	}{
+		{"infrastructureSubnets", s.InfrastructureSubnets, &c.InfrastructureSubnets, oneRange},
+		{"defaultGatewayIPs", s.DefaultGatewayIPs, &c.DefaultGatewayIPs, oneAddress},
+		{"reservedSubnets", s.ReservedSubnets, &c.ReservedSubnets, oneRange},
+		{"joinSubnets", s.JoinSubnets, &c.JoinSubnet, oneRange},
+	} {
+		if len(f.value) == 0 {
+			continue
 		}
+		if role != "Primary" {
+			return fmt.Errorf("%s: only a network of role Primary has it, want none", f.name)
+		}
+		var list []string
+		if err := json.Unmarshal(f.value, &list); err != nil {
+			return fmt.Errorf("%s: want a list of texts: %w", f.name, err)
+		}
+		for _, text := range list {
+			if err := f.check(f.name, text); err != nil {
+				return err
+			}
+		}
+		*f.into = strings.Join(list, ",")
 	}
-	join, err = rangesOf("joinSubnets", s.JoinSubnets)
-	return strings.ToLower(role), join, err
-}
-
-// rangesOf is the list of ranges in a field, which need not be there, as one text.
-func rangesOf(field string, value json.RawMessage) (string, error) {
-	if len(value) == 0 {
-		return "", nil
-	}
-	var list []string
-	if err := json.Unmarshal(value, &list); err != nil {
-		return "", fmt.Errorf("%s: want a list of ranges: %w", field, err)
-	}
-	return listed(field, list)
+	return nil
 }
 
 // oneRange is the error that a text is not a range: a configuration has several of them in one text.
@@ -216,7 +214,7 @@ func oneRange(field, s string) error {
 }
 
 func (s layer3Spec) conf() (c netConf, err error) {
-	if c.Role, c.JoinSubnet, err = (primarySpec{JoinSubnets: s.JoinSubnets}).conf(s.Role); err != nil {
+	if err = (primarySpec{JoinSubnets: s.JoinSubnets}).into(&c, s.Role); err != nil {
 		return c, err
 	}
 	if len(s.Subnets) == 0 || len(s.Subnets) > mostFamilies {

@@ -40,8 +40,6 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`{"topology":"Layer2","layer2":{}}`:                  `spec.layer2.role: "", want Primary or Secondary`,
 		`{"topology":"Layer3","layer3":{}}`:                  `spec.layer3.role: "", want Primary or Secondary`,
 		`{"topology":"Layer2","layer2":{"role":"Tertiary"}}`: `role: "Tertiary", want Primary or Secondary`,
-		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"defaultGatewayIPs":["10.99.0.1"]}}`: "" +
-			"spec.layer2.defaultGatewayIPs: it is not served by this version",
 		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["x"]}}`: "want a range",
 		`{"topology":"Layer2","layer2":{"role":"Primary","ipam":{"mode":"Disabled"}}}`:                     "subnets: none",
 	} {
@@ -53,10 +51,21 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`"joinSubnets":["fd70::/64"]`:                       "joinSubnets: fd70::/64 lacks one of IPv4",
 		`"joinSubnets":["100.70.0.0/30"]`:                   "joinSubnets: 100.70.0.0/30: want a range of 256",
 		`"reservedSubnets":["10.98.0.0/24"]`:                "reservedSubnets: 10.98.0.0/24 is in none of subnets",
-		`"reservedSubnets":["10.99.0.0/25","10.99.0.0/26"]`: "reservedSubnets: 10.99.0.0/25 and 10.99.0.0/26 overlap",
+		`"reservedSubnets":["10.99.0.0/25","10.99.0.0/26"]`: "reservedSubnets: 10.99.0.0/26 overlaps 10.99.0.0/25 of reservedSubnets",
 		`"reservedSubnets":["10.99.0.1/25"]`:                `parsing reservedSubnets "10.99.0.1/25": host bits`,
-		`"reservedSubnets":["all"]`:                         `reservedSubnets: "all", want a range`,
-		`"reservedSubnets":"10.99.0.0/25"`:                  "reservedSubnets: want a list of ranges",
+		`"infrastructureSubnets":["10.98.0.0/24"]`:          "infrastructureSubnets: 10.98.0.0/24 is in none of subnets",
+		`"infrastructureSubnets":["10.99.0.0/30"],"reservedSubnets":["10.99.0.0/24"]`: "infrastructureSubnets: " +
+			"10.99.0.0/30 overlaps 10.99.0.0/24 of reservedSubnets",
+		`"infrastructureSubnets":["10.99.0.0/30"],"defaultGatewayIPs":["10.99.0.9"]`: "defaultGatewayIPs: 10.99.0.9 is in " +
+			"none of infrastructureSubnets",
+		`"defaultGatewayIPs":["10.99.0.0"]`:             "defaultGatewayIPs: 10.99.0.0 is not one for hosts in subnets",
+		`"defaultGatewayIPs":["10.99.0.255"]`:           "defaultGatewayIPs: 10.99.0.255 is not one for hosts in subnets",
+		`"defaultGatewayIPs":["fd99::1"]`:               "defaultGatewayIPs: fd99::1 is not one for hosts in subnets",
+		`"defaultGatewayIPs":["10.99.0.1","10.99.0.2"]`: "defaultGatewayIPs: 10.99.0.1,10.99.0.2: want one of each",
+		`"defaultGatewayIPs":["first"]`:                 `defaultGatewayIPs: "first", want an address`,
+		`"defaultGatewayIPs":"10.99.0.1"`:               "defaultGatewayIPs: want a list of texts",
+		`"reservedSubnets":["all"]`:                     `reservedSubnets: "all", want a range`,
+		`"reservedSubnets":"10.99.0.0/25"`:              "reservedSubnets: want a list of texts",
 	} {
 		wrong(t, `{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],`+fields+`}}`, want)
 	}
@@ -66,6 +75,21 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 	if err != nil || !got.Primary || got.Topology != cluster.Layer2 || fmt.Sprint(got.JoinSubnets) != "[100.70.0.0/16]" ||
 		fmt.Sprint(got.Reserved) != "[10.99.0.0/28]" {
 		t.Errorf("%+v, %v; want a primary network", got, err)
+	}
+	for fields, want := range map[string]string{
+		`"defaultGatewayIPs":["10.99.0.254","fd99::fe"]`: "[10.99.0.254 fd99::fe] []",
+		`"infrastructureSubnets":["10.99.0.0/30","fd99::/126","10.99.0.8/32"]`: "[10.99.0.1 fd99::1] [10.99.0.0/30 fd99::/126 " +
+			"10.99.0.8/32]",
+		`"infrastructureSubnets":["10.99.0.16/30"]`:                                  "[10.99.0.16] [10.99.0.16/30]",
+		`"infrastructureSubnets":["10.99.0.0/30"],"defaultGatewayIPs":["10.99.0.2"]`: "[10.99.0.2] [10.99.0.0/30]",
+		`"infrastructureSubnets":["10.99.0.0/32","fd99::9/128"],"reservedSubnets":["fd99::/125"]`: "[fd99::9] [10.99.0.0/32 " +
+			"fd99::9/128]",
+	} {
+		got, err := UserDefined(blue(), []byte(`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24",`+
+			`"fd99::/64"],`+fields+`}}`))
+		if err != nil || fmt.Sprint(got.Routers, got.Excluded) != want {
+			t.Errorf("%s: %+v, %v; want %s", fields, got, err, want)
+		}
 	}
 	for fields, want := range map[string]string{
 		`"colour":"blue"`:     `unknown field "layer2.colour"`,

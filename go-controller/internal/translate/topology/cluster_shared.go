@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -8,7 +9,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
-	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
@@ -40,16 +40,16 @@ func sharedSwitch(m translate.Maker, s *cluster.State, n *cluster.Network) ([]nb
 	return append(rows, m.Row(names.RoleLocalnet, port, m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "ports"))), nil
 }
 
-// sharedRouter is the router of a primary network of one switch. Its port there has the first address of each subnet,
-// on every node alike. It sends what leaves the network to the exits of nodes, by way of the join switch.
+// sharedRouter is the router of a primary network of one switch. Its port there has an address of each subnet, on every
+// node alike. It sends what leaves the network to the exits of nodes, by way of the join switch.
 func sharedRouter(m translate.Maker, s *cluster.State, n *cluster.Network) ([]nb.Row, error) {
-	var subnets []netip.Prefix
+	var addrs []netip.Prefix
 	for _, c := range n.Subnets {
-		subnets = append(subnets, c.CIDR)
-	}
-	addrs, err := nths(subnets, subnet.RouterHost)
-	if err != nil {
-		return nil, err
+		a, ok := n.Router(c.CIDR)
+		if !ok {
+			return nil, fmt.Errorf("subnet %s has no address for the router: too small", c.CIDR)
+		}
+		addrs = append(addrs, netip.PrefixFrom(a, c.CIDR.Bits()))
 	}
 	name, sw := n.Name.Router(s.Config.RouterName), n.Name.SharedSwitch()
 	join, err := joinRows(m, n, name)
