@@ -54,6 +54,9 @@ func annotationTexts() []annotationText {
 		{annotation.DefaultNetwork, "a user, on the Pod", "Which addresses and MAC the pod asks for in its " +
 			"[primary network](../features/primary-networks.md#choose-a-pods-addresses).",
 			[]string{`[{"name":"default","namespace":"ovn-kubernetes","ips":["10.77.0.50/16"],"mac":"02:00:00:00:00:50"}]`}},
+		{annotation.PrimaryClaim, "a user, on the Pod", "Which IPAMClaim keeps the pod's addresses in its " +
+			"[primary network](../features/primary-networks.md#keep-addresses), if the annotation above names none.",
+			[]string{"db"}},
 		{annotation.PolicyNetworks, "a user, on the MultiNetworkPolicy", "Which networks the policy is about: see " +
 			"[policies of networks](../features/multi-network-policy.md).", []string{"blue, default/shared"}},
 		{annotation.PodMacvlan, "a user, on the Pod", "On which interface of its node a privileged pod gets " +

@@ -92,6 +92,11 @@ func (w *world) update(events []cluster.Event) Result {
 func (w *world) patched(p Patch) cluster.Event {
 	w.t.Helper()
 	switch o := w.state.Object(p.Ref).(type) {
+	case *cluster.IPAMClaim:
+		if p.UID != o.UID || p.Claim.Found != o.Status {
+			w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
+		}
+		return cluster.Event{Ref: p.Ref, New: patchedClaim(o, p)}
 	case *cluster.Node:
 		n := *o
 		if p.UID != o.UID {

@@ -93,6 +93,11 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 	if u.bare() { // it has what it asks for
 		return nil, nil
 	}
+	name := claimName(p.Pod, p.asked)
+	u.claimed[name] = true
+	if held := u.claims[name]; held != nil {
+		return u.enter(held, p, claimed.IPs)
+	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
 }
 
@@ -349,9 +354,13 @@ func (u *update) reportUnused(pod *cluster.Pod) {
 	if pod.Preferred == (cluster.Asked{}) || pod.Preferred.Unserved != "" || ns == nil || ns.InPrimary() {
 		return
 	}
+	by := annotation.DefaultNetwork
+	if pod.Preferred == (cluster.Asked{Claim: pod.Preferred.Claim}) {
+		by = annotation.PrimaryClaim
+	}
 	u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonNoPrimary,
 		Message: fmt.Sprintf("annotation %s: it has no effect, since namespace %s has no primary network; want a pod "+
-			"without it, or a namespace with the label %s", annotation.DefaultNetwork, ns.Name, names.PrimaryLabel)})
+			"without it, or a namespace with the label %s", by, ns.Name, names.PrimaryLabel)})
 }
 
 // networkStatus is the annotation that tells users which interfaces a pod has.

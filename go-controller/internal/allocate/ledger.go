@@ -20,6 +20,7 @@ type Patch struct {
 	Annotations map[string]string
 	Remove      []string
 	Status      *Status         // if not nil, the patch is about the status alone
+	Claim       *ClaimStatus    // the same, of an IPAMClaim
 	Taints      []cluster.Taint // if there are any, the patch removes these from a Node, and does nothing else
 	Finalizers  *Finalizers     // if not nil, the patch is about the finalizers alone
 }
@@ -30,6 +31,14 @@ type Finalizers struct {
 	Found  string // as JSON; "" for none
 	Name   string
 	Remove bool // else it is added
+}
+
+// ClaimStatus is the addresses that an IPAMClaim has, and the name of the pod that has, or last had, them. It is written
+// only while the status is as Found.
+type ClaimStatus struct {
+	IPs   []netip.Prefix
+	Pod   string
+	Found string // as JSON; "" for none
 }
 
 // Status is a condition that an object's status is to have. It is written only while the conditions are as Found.
@@ -79,8 +88,9 @@ type book struct {
 	waitingPods  map[string]map[cluster.PodPort]waiting // by node
 	former       *formerSubnets
 	join         *joinPool
-	exits        map[string]*exitLease // of a primary network, by node
-	waitingExits map[exit]bool         // in the cluster's own network: exits for which there was no address
+	exits        map[string]*exitLease        // of a primary network, by node
+	waitingExits map[exit]bool                // in the cluster's own network: exits for which there was no address
+	claims       map[cluster.Name]*claimLease // IPAMClaims that have addresses
 	freed        *freedSet
 	retry        bool // those that wait are to be looked at again
 }
@@ -113,6 +123,7 @@ func newBook(n *cluster.Network) *book {
 		exits:        map[string]*exitLease{},
 		waitingExits: map[exit]bool{},
 		join:         newJoinPool(n.JoinSubnets, freed),
+		claims:       map[cluster.Name]*claimLease{},
 		freed:        freed,
 	}
 	if n.Topology != cluster.Layer3 {
@@ -148,7 +159,8 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 // what it holds in every network.
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
-		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{}}
+		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{},
+		claimed: map[cluster.Name]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
@@ -167,8 +179,12 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		case c.Ref.Kind.Defines():
 			u.lookAtAskers(names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name))
 			u.lookAtPrimary(c)
+			u.lookAtClaims(c.Ref.Name.Namespace)
 		case c.Ref.Kind == cluster.KindNamespace:
 			u.lookAtPrimary(c)
+			u.lookAtClaims(c.Ref.Name.Name)
+		case c.Ref.Kind == cluster.KindIPAMClaim:
+			u.lookAtClaim(c.Ref.Name)
 		}
 	}
 	u.lookAtExits(nodes)
@@ -180,6 +196,9 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		if u.pods == nil {
 			u.pods = map[cluster.PodPort]bool{}
 		}
+		if opened[n] {
+			u.lookAtClaims("")
+		}
 		if opened[n] && u.shared == nil {
 			u.lookAtAllNodes()
 		}
@@ -188,6 +207,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	}
 	u.patchNodes()
 	u.patchPods()
+	u.patchClaims()
 	return u.Result
 }
 
@@ -253,6 +273,7 @@ func (u *update) settle() {
 		u.claimExits()
 	}
 	u.claimPods()
+	u.settleClaims()
 	if u.network.Hosts {
 		u.allocateExits()
 	}
@@ -267,6 +288,8 @@ type update struct {
 	ports  map[names.Network]map[cluster.PodPort]bool // pods to be looked at
 	exits  map[exit]bool                              // exits to be looked at
 	closed []names.Network                            // networks that are gone, or were made anew
+
+	claimed map[cluster.Name]bool // IPAMClaims to be looked at
 
 	// In the network that is being settled:
 	*book

@@ -16,6 +16,7 @@ type podLease struct {
 	uid, node string
 	numbers   []uint64
 	asked     cluster.Asked
+	claim     cluster.Name // the IPAMClaim that keeps the addresses; zero for none
 }
 
 // releasePods takes back the addresses of pods that are gone, finished, made anew, on another node or one that is gone,
@@ -45,7 +46,9 @@ func (u *update) releasePod(n cluster.PodPort) {
 	}
 	delete(u.book.pods, n)
 	u.releaseAsked(n, lease)
-	if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
+	if held := u.claims[lease.claim]; held != nil {
+		held.pod = cluster.PodPort{}
+	} else if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
 		for i, number := range lease.numbers {
 			node.pools[i].release(number)
 			u.freed.add(ipnet.Single(node.pools[i].addr(number)))
@@ -123,7 +126,7 @@ func (u *update) allocatePods() {
 	for _, p := range u.sortedPods(true) {
 		if err := u.refusesAsked(p); err != nil {
 			u.wait(p, ReasonAddressRefused, u.describe(p, err))
-		} else if numbers, err := u.lease(p.pod.Node).take(p, u.freed); err != nil {
+		} else if numbers, err := u.take(p); err != nil {
 			u.wait(p, u.reasonOf(err), u.describe(p, err))
 		} else {
 			u.grantPod(p, numbers)
@@ -156,7 +159,8 @@ func (u *update) stopWaiting(node string, n cluster.PodPort) {
 }
 
 func (u *update) grantPod(p port, numbers []uint64) {
-	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers, asked: p.asked}
+	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers, asked: p.asked,
+		claim: u.claimOf(p.PodPort, p.asked)}
 	u.holdAsked(p)
 	u.stopWaiting(p.pod.Node, p.PodPort)
 	net := u.attachment(p, numbers)

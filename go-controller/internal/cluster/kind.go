@@ -23,6 +23,7 @@ const (
 	KindMultiNetworkPolicy   Kind = "MultiNetworkPolicy"
 	KindUserNetwork          Kind = "UserDefinedNetwork"
 	KindClusterUserNetwork   Kind = "ClusterUserDefinedNetwork"
+	KindIPAMClaim            Kind = "IPAMClaim"
 )
 
 // The kinds of events about nodes that do not come from Kubernetes. Package core merges them into the Node.
@@ -57,6 +58,7 @@ func Kinds() []KindInfo {
 		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }},
 		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }},
 		{KindClusterUserNetwork, false, func(s *State) table { return byName(s.ClusterUserNetworks) }},
+		{KindIPAMClaim, true, func(s *State) table { return byNamespace(s.IPAMClaims) }},
 	}
 }
 

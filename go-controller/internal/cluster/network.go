@@ -46,6 +46,8 @@ type Network struct {
 	Primary bool
 	// UserDefined is true for the network of a UserDefinedNetwork or ClusterUserDefinedNetwork.
 	UserDefined bool
+	// Persistent is true for a network in which IPAMClaims keep addresses.
+	Persistent bool
 	// RouterUUID is the UUID of a distributed router that somebody else made and that is used instead of a new one; ""
 	// for none.
 	RouterUUID string
@@ -64,7 +66,7 @@ func (n *Network) Equal(m *Network) bool {
 		slices.Equal(n.Routers, m.Routers) &&
 		slices.Equal(n.JoinSubnets, m.JoinSubnets) && n.MTU == m.MTU &&
 		n.Physical == m.Physical && n.Hosts == m.Hosts && n.Services == m.Services && n.Primary == m.Primary &&
-		n.UserDefined == m.UserDefined
+		n.UserDefined == m.UserDefined && n.Persistent == m.Persistent
 }
 
 // ownNetwork is the cluster's own network.
@@ -127,6 +129,7 @@ type Attachment struct {
 type Asked struct {
 	IPv4, IPv6 netip.Prefix
 	MAC        ipnet.MAC
+	Claim      string // the IPAMClaim in the pod's namespace whose addresses these are to be; "" for none
 	Unserved   string // why what the pod asks for is not served in a network of this cluster
 }
 

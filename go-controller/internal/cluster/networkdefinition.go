@@ -7,6 +7,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
+// SharedNamespace is the namespace whose NetworkAttachmentDefinitions the pods of all namespaces may use.
+const SharedNamespace = "default"
+
 // NetworkDefinition is a NetworkAttachmentDefinition: what an interface that pods may ask for is attached to.
 type NetworkDefinition struct {
 	Name    Name

@@ -37,6 +37,7 @@ type State struct {
 	MultiNetworkPolicies   map[Name]*MultiNetworkPolicy
 	UserNetworks           map[Name]*UserNetwork
 	ClusterUserNetworks    map[string]*UserNetwork
+	IPAMClaims             map[Name]*IPAMClaim
 
 	*Grants // in the cluster's own network
 
@@ -48,6 +49,7 @@ type State struct {
 	podsByNode        NameSets[string]
 	podsByNetwork     NameSets[names.Network] // other than the cluster's own
 	askers            NameSets[string]        // pods that ask for further interfaces, by namespace
+	claimants         NameSets[Name]          // pods that refer to an IPAMClaim, by claim
 	multiPolicies     NameSets[string]        // MultiNetworkPolicies, by namespace
 	primaries         NameSets[string]        // networks that are to be a namespace's primary one, by namespace
 	sharedPrimaries   NameSet                 // ClusterUserDefinedNetworks that are to be primary ones
@@ -79,6 +81,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		MultiNetworkPolicies:   map[Name]*MultiNetworkPolicy{},
 		UserNetworks:           map[Name]*UserNetwork{},
 		ClusterUserNetworks:    map[string]*UserNetwork{},
+		IPAMClaims:             map[Name]*IPAMClaim{},
 		Networks:               map[names.Network]*Network{},
 		grants:                 map[names.Network]*Grants{},
 		tables:                 map[Kind]table{},
@@ -87,6 +90,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
 		askers:                 NameSets[string]{},
+		claimants:              NameSets[Name]{},
 		multiPolicies:          NameSets[string]{},
 		primaries:              NameSets[string]{},
 		sharedPrimaries:        NameSet{},
@@ -202,6 +206,9 @@ func (s *State) place(o Object, in bool) {
 		for _, a := range o.Attachments {
 			s.podsByNetwork.Put(a.Network, o.Name, in)
 			s.askers.Put(o.Name.Namespace, o.Name, in)
+		}
+		for _, claim := range claimsOf(o) {
+			s.claimants.Put(claim, o.Name, in)
 		}
 	case *MultiNetworkPolicy:
 		s.multiPolicies.Put(o.Name.Namespace, o.Name, in)

@@ -19,7 +19,8 @@ func (p *path) definition() cluster.Object {
 	if p.primary && p.chance(80) {
 		d.Name.Name = "d0"
 	}
-	n := &cluster.Network{Name: names.Defined(d.Name.Namespace, d.Name.Name), MTU: []int{0, 0, 1300}[p.r.IntN(3)]}
+	n := &cluster.Network{Name: names.Defined(d.Name.Namespace, d.Name.Name), MTU: []int{0, 0, 1300}[p.r.IntN(3)],
+		Persistent: p.chance(40)}
 	shared := func(ps ...string) {
 		for _, text := range ps {
 			n.Subnets = append(n.Subnets, config.ClusterSubnet{CIDR: netip.MustParsePrefix(text)})
@@ -41,9 +42,10 @@ func (p *path) definition() cluster.Object {
 	case 1:
 		d.Network, d.Foreign = nil, true
 	case 2:
+		n.Persistent = false
 		n.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.98.0.0/26"), NodeLength: 28}}
 	case 3:
-		n.Topology = cluster.Layer2
+		n.Topology, n.Persistent = cluster.Layer2, false
 	case 4:
 		n.Topology, n.Physical = cluster.Localnet, cluster.Physical{Name: "lan", VLAN: 100 * p.r.IntN(3)}
 		shared("10.99.0.0/28")
@@ -55,7 +57,7 @@ func (p *path) definition() cluster.Object {
 		}
 		p.join(n)
 	case 7:
-		n.Primary = true
+		n.Primary, n.Persistent = true, false
 		n.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.98.0.0/26"), NodeLength: 28},
 			{CIDR: netip.MustParsePrefix("fd98:1::/62"), NodeLength: 64}}
 		p.join(n)
@@ -172,10 +174,30 @@ func (p *path) asked() (out cluster.Asked) {
 	if p.chance(20) {
 		out.MAC = ipnet.MAC{2, 5: byte(p.r.IntN(3))}
 	}
+	if p.chance(20) {
+		out.Claim = fmt.Sprintf("c%d", p.r.IntN(manyClaims))
+	}
 	if p.chance(5) {
 		out.Unserved = "default-route"
 	}
 	return out
+}
+
+const manyClaims = 3
+
+// ipamClaim is an IPAMClaim, perhaps with addresses that others have, or that its network has not.
+func (p *path) ipamClaim() cluster.Object {
+	c := &cluster.IPAMClaim{Name: p.name("c", manyClaims), UID: p.uid(), Created: p.clock,
+		Network: fmt.Sprintf("d%d", p.r.IntN(manyDefinitions))}
+	if old, ok := p.objects[c.Ref()].(*cluster.IPAMClaim); ok && p.chance(70) {
+		*c = *old
+	}
+	if p.chance(20) {
+		c.IPs = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.99.0.%d/28", p.r.IntN(20))),
+			netip.MustParsePrefix("fd99::5/64")}[:1+p.r.IntN(2)]
+		c.Status = fmt.Sprint(c.IPs)
+	}
+	return c
 }
 
 // addrOf is most often an address that a pod has in the cluster's own network, and otherwise another one.

@@ -77,7 +77,7 @@ func (p *path) step() cluster.Event {
 	case n < 63:
 		o = p.pod()
 	case n < 67:
-		o = [](func() cluster.Object){p.definition, p.userNetwork, p.clusterNetwork}[p.r.IntN(3)]()
+		o = [](func() cluster.Object){p.definition, p.userNetwork, p.clusterNetwork, p.ipamClaim}[p.r.IntN(4)]()
 	case n < 71:
 		o = p.policy()
 	case n < 73:
@@ -312,6 +312,14 @@ func (p *path) slice() cluster.Object {
 // patch was refused.
 func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 	switch o := p.objects[patch.Ref].(type) {
+	case *cluster.IPAMClaim:
+		if o.UID != patch.UID || o.Status != patch.Claim.Found {
+			return cluster.Event{}, false
+		}
+		c := *o
+		c.IPs, c.Pod = patch.Claim.IPs, patch.Claim.Pod
+		c.Status = fmt.Sprint(c.IPs, c.Pod)
+		return p.set(patch.Ref, &c), true
 	case *cluster.Node:
 		if o.UID != patch.UID {
 			return cluster.Event{}, false

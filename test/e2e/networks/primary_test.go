@@ -30,7 +30,7 @@ spec:
 ---
 `
 
-// userTenant is the same by a UserDefinedNetwork, whose router has other addresses.
+// userTenant is the same by a UserDefinedNetwork, whose router has other addresses, and in which claims keep addresses.
 const userTenant = `
 apiVersion: v1
 kind: Namespace
@@ -42,7 +42,8 @@ metadata: {name: own, namespace: green}
 spec:
   topology: Layer2
   layer2: {role: Primary, subnets: ["10.77.0.0/16", "fd77::/48"], joinSubnets: ["100.70.0.0/16", "fd70::/64"],
-    infrastructureSubnets: ["10.77.0.0/30", "fd77::/126"], defaultGatewayIPs: ["10.77.0.2", "fd77::2"]}
+    infrastructureSubnets: ["10.77.0.0/30", "fd77::/126"], defaultGatewayIPs: ["10.77.0.2", "fd77::2"],
+    ipam: {lifecycle: Persistent}}
 ---
 `
 
@@ -86,10 +87,10 @@ const layer2, layer3 = `"topology": "layer2", "subnets": "10.77.0.0/16,fd77::/48
 func TestPrimary(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "primary-test", Nodes: 2, DualStack: true, Gateways: 1})
 	machines.Kubectl(t, c, "", "apply", "-f", crd)
-	machines.Kubectl(t, c, "", "apply", "-f", userKinds)
+	machines.Kubectl(t, c, "", "apply", "-f", userKinds, "-f", claimKind)
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
 		"network-attachment-definitions.k8s.cni.cncf.io", "userdefinednetworks.k8s.ovn.org",
-		"clusteruserdefinednetworks.k8s.ovn.org")
+		"clusteruserdefinednetworks.k8s.ovn.org", "ipamclaims.k8s.cni.cncf.io")
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
 		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
@@ -117,6 +118,7 @@ func TestPrimary(t *testing.T) {
 		}
 	}
 	t.Run("chosen addresses", func(t *testing.T) { tryChosen(t, c) })
+	t.Run("claims", func(t *testing.T) { tryClaims(t, c) })
 	t.Run("nothing is left", func(t *testing.T) { tryPrimaryRemoval(t, c) })
 }
 

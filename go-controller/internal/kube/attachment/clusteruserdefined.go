@@ -79,6 +79,7 @@ func (s localnetSpec) conf() (c netConf, err error) {
 	if c.ExcludeSubnets, err = listed("excludeSubnets", s.ExcludeSubnets); err != nil {
 		return c, err
 	}
+	c.AllowPersistentIPs = s.IPAM.persistent()
 	c.VLAN, err = s.VLAN.id()
 	return c, err
 }

@@ -40,6 +40,7 @@ type netConf struct {
 	ReservedSubnets       string `json:"reservedSubnets"`
 	InfrastructureSubnets string `json:"infrastructureSubnets"`
 	DefaultGatewayIPs     string `json:"defaultGatewayIPs"`
+	AllowPersistentIPs    bool   `json:"allowPersistentIPs"`
 }
 
 // Definition reads the configuration of a NetworkAttachmentDefinition. The network is nil, without an error, for one of
@@ -58,7 +59,7 @@ func Definition(name cluster.Name, conf string) (*cluster.Network, error) {
 	}
 	n := &cluster.Network{Name: names.Defined(name.Namespace, name.Name), MTU: c.MTU}
 	for _, check := range []func(*cluster.Network, cluster.Name) error{
-		c.identity, c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary,
+		c.identity, c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary, c.persistent,
 	} {
 		if err := check(n, name); err != nil {
 			return nil, fmt.Errorf("spec.config: %w", err)
@@ -207,6 +208,21 @@ func (c netConf) primary(n *cluster.Network, _ cluster.Name) error {
 		return err
 	}
 	return n.SetJoin(join)
+}
+
+// persistent reads whether IPAMClaims keep addresses in the network.
+func (c netConf) persistent(n *cluster.Network, _ cluster.Name) error {
+	if !c.AllowPersistentIPs {
+		return nil
+	}
+	switch {
+	case n.Topology == cluster.Layer3:
+		return errors.New("allowPersistentIPs: in a layer3 network an address belongs to a node, want layer2 or localnet")
+	case len(n.Subnets) == 0:
+		return errors.New("allowPersistentIPs: the network has no subnets, want some")
+	}
+	n.Persistent = true
+	return nil
 }
 
 func (c netConf) mtu(n *cluster.Network, _ cluster.Name) error {

@@ -1,6 +1,7 @@
 package attachment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,10 +17,16 @@ const preferredName = "default"
 func preferredNamespaces() []string { return []string{"ovn-kubernetes", "openshift-ovn-kubernetes"} }
 
 // Preferred reads the annotation v1.multus-cni.io/default-network of a pod: an element of the list that
-// k8s.v1.cni.cncf.io/networks is, or a list of one. What is wrong with it is the field Unserved of the result.
-func Preferred(value string) (out cluster.Asked) {
-	r, err := preferredOf(value)
+// k8s.v1.cni.cncf.io/networks is, or a list of one. claim is the older annotation k8s.ovn.org/primary-udn-ipamclaim,
+// which counts if the other names no claim. What is wrong is the field Unserved of the result.
+func Preferred(value, claim string) (out cluster.Asked) {
+	r := request{Name: preferredName, Namespace: preferredNamespaces()[0]}
+	var err error
+	if value != "" {
+		r, err = preferredOf(value)
+	}
 	if err == nil {
+		r.Claim = cmp.Or(r.Claim, claim)
 		err = r.preferred(&out)
 	}
 	if err != nil {

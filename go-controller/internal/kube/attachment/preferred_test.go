@@ -20,9 +20,23 @@ func TestPreferred(t *testing.T) {
 		` {"name":"default","namespace":"ovn-kubernetes",` + fields:                 static,
 		`[{"name":"default","namespace":"openshift-ovn-kubernetes",` + fields + `]`: static,
 	} {
-		if got := Preferred(value); got != want {
+		if got := Preferred(value, ""); got != want {
 			t.Errorf("%s: %+v, want %+v", value, got, want)
 		}
+	}
+}
+
+// The claim of the older annotation counts where the newer one names none.
+func TestPreferredClaim(t *testing.T) {
+	const newer = `[{"name":"default","namespace":"ovn-kubernetes","ipam-claim-reference":"new"}]`
+	for _, c := range [][3]string{{"", "old", "old"}, {"ovn-kubernetes/default", "old", "old"}, {newer, "old", "new"},
+		{newer, "", "new"}} {
+		if got := Preferred(c[0], c[1]); got != (cluster.Asked{Claim: c[2]}) {
+			t.Errorf("%s, %s: %+v, want the claim %s", c[0], c[1], got, c[2])
+		}
+	}
+	if got := Preferred("", "No Name"); !strings.Contains(got.Unserved, "want the name of an IPAMClaim") {
+		t.Errorf("%+v, want it not served", got)
 	}
 }
 
@@ -41,7 +55,7 @@ func TestPreferredThatIsNotServed(t *testing.T) {
 		in(`"ips":["10.77.0.50/16","10.77.0.51/16"]`): "are of one address family",
 		strings.Repeat("x", mostBytes+1):              "want at most 16384",
 	} {
-		got := Preferred(value)
+		got := Preferred(value, "")
 		if !strings.Contains(got.Unserved, want) || got != (cluster.Asked{Unserved: got.Unserved}) ||
 			len(got.Unserved) > 300 {
 			t.Errorf("%.80s: %+v, want %q", value, got, want)
@@ -52,7 +66,7 @@ func TestPreferredThatIsNotServed(t *testing.T) {
 func FuzzPreferred(f *testing.F) {
 	f.Add(`[{"name":"default","namespace":"ovn-kubernetes","ips":["10.77.0.50/16"],"mac":"02:00:00:00:00:07"}]`)
 	f.Fuzz(func(t *testing.T, value string) {
-		if got := Preferred(value); got.Unserved != "" && got != (cluster.Asked{Unserved: got.Unserved}) {
+		if got := Preferred(value, "vm"); got.Unserved != "" && got != (cluster.Asked{Unserved: got.Unserved}) {
 			t.Errorf("%q: %+v", value, got)
 		}
 	})

@@ -22,7 +22,7 @@ const mostBytes = 16 << 10
 
 // common is the namespace whose definitions the pods of all namespaces may use. Those of other namespaces are for the
 // pods of their own namespace alone: who writes a definition decides who is in its network.
-const common = "default"
+const common = cluster.SharedNamespace
 
 // Requests reads the annotation k8s.v1.cni.cncf.io/networks of a pod in a namespace (section 4.1): either
 // "[NAMESPACE/]NAME[@INTERFACE], ..." or a JSON list. The error says what is wrong with the value.
@@ -65,6 +65,7 @@ type request struct {
 	Interface string   `json:"interface"`
 	IPs       []string `json:"ips"`
 	MAC       string   `json:"mac"`
+	Claim     string   `json:"ipam-claim-reference"`
 
 	others []string // fields that this plugin does not serve
 }
@@ -98,7 +99,7 @@ func list(value string) ([]request, error) {
 		if err := errors.Join(json.Unmarshal(text, &out[i]), json.Unmarshal(text, &fields)); err != nil {
 			return nil, fmt.Errorf(`network %d: want such as {"name":"blue","ips":["10.99.0.7"]}: %w`, i+1, err)
 		}
-		for _, known := range []string{"name", "namespace", "interface", "ips", "mac"} {
+		for _, known := range []string{"name", "namespace", "interface", "ips", "mac", "ipam-claim-reference"} {
 			delete(fields, known)
 		}
 		out[i].others = slices.Sorted(maps.Keys(fields))
@@ -140,8 +141,14 @@ func (r request) ours(namespace, in string, into *cluster.Asked) error {
 	return r.asks(into)
 }
 
-// asks reads the MAC and the addresses that a pod asks for.
+// asks reads the MAC and the addresses that a pod asks for, and the claim that it refers to.
 func (r request) asks(into *cluster.Asked) (err error) {
+	if r.Claim != "" {
+		if len(validation.IsDNS1123Subdomain(r.Claim)) > 0 {
+			return fmt.Errorf("ipam-claim-reference %.64q: want the name of an IPAMClaim in the pod's namespace", r.Claim)
+		}
+		into.Claim = r.Claim
+	}
 	if r.MAC != "" {
 		if into.MAC, err = parseMAC(r.MAC); err != nil {
 			return err

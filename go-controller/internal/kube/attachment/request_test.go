@@ -20,6 +20,8 @@ func TestRequests(t *testing.T) {
 	static := at("shop.blue", "net1")
 	static.Asked = cluster.Asked{IPv4: netip.MustParsePrefix("10.99.0.7/24"), IPv6: netip.MustParsePrefix("fd99::7/128"),
 		MAC: ipnet.MAC{2, 5: 7}}
+	kept := at("shop.blue", "net1")
+	kept.Asked.Claim = "vm.blue"
 	unserved := at("shop.blue", "net1")
 	unserved.Asked.Unserved = `field "cni-args" is not served in this network, want a request without it`
 	for value, want := range map[string][]cluster.Attachment{
@@ -31,6 +33,7 @@ func TestRequests(t *testing.T) {
 			at("default.red", "a_b")},
 		`[{"name":"blue","ips":["10.99.0.7/24","fd99::7"],"mac":"02:00:00:00:00:07"}]`: {static},
 		`[{"name":"blue","cni-args":{},"infiniband-guid":"x"}]`:                        {unserved},
+		`[{"name":"blue","ipam-claim-reference":"vm.blue"}]`:                           {kept},
 		"team.blue": {at("shop.team.blue", "net1")},
 	} {
 		got, err := Requests("shop", value)
@@ -86,6 +89,7 @@ func TestRequestsThatAreNotServed(t *testing.T) {
 		`[{"name":"blue","ips":["::ffff:10.0.0.1"]}]`:       "IPv4-mapped",
 		`[{"name":"blue","ips":["127.0.0.1"]}]`:             "want an address that an interface can have",
 		`[{"name":"blue","ips":["224.0.0.1/4"]}]`:           "want an address that an interface can have",
+		`[{"name":"blue","ipam-claim-reference":"a/b"}]`:    `ipam-claim-reference "a/b": want the name of an IPAMClaim`,
 		`[{"name":"blue","mac":"x"}]`:                       `mac "x": want an Ethernet address`,
 		`[{"name":"blue","mac":"01:00:00:00:00:01"}]`:       "want a unicast address",
 		`[{"name":"blue","mac":"00:00:00:00:00:00"}]`:       "want a unicast address",

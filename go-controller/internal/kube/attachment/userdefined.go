@@ -35,6 +35,7 @@ type layer3Spec struct {
 	MTU         int             `json:"mtu"`
 	Subnets     []layer3Subnet  `json:"subnets"`
 	JoinSubnets json.RawMessage `json:"joinSubnets"`
+	IPAM        *ipamSpec       `json:"ipam"`
 }
 
 type layer3Subnet struct {
@@ -108,7 +109,7 @@ func (s userSpec) into(n *cluster.Network, at string, l *localnetSpec) error {
 	}
 	c.Topology, n.MTU = field, c.MTU
 	for _, check := range []func(*cluster.Network, cluster.Name) error{
-		c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary,
+		c.topology, c.subnets, c.excluded, c.mtu, c.physical, c.primary, c.persistent,
 	} {
 		if err := check(n, cluster.Name{}); err != nil {
 			return fmt.Errorf("%s.%s: %w", at, field, err)
@@ -141,6 +142,7 @@ func (s layer2Spec) conf() (c netConf, err error) {
 	}
 	c.MTU = s.MTU
 	c.Subnets, err = s.IPAM.ranges(s.Subnets)
+	c.AllowPersistentIPs = s.IPAM.persistent()
 	return c, err
 }
 
@@ -217,6 +219,9 @@ func (s layer3Spec) conf() (c netConf, err error) {
 	if err = (primarySpec{JoinSubnets: s.JoinSubnets}).into(&c, s.Role); err != nil {
 		return c, err
 	}
+	if s.IPAM != nil {
+		return c, errors.New("ipam: in a Layer3 network an address belongs to a node, want Layer2 or Localnet, or no ipam")
+	}
 	if len(s.Subnets) == 0 || len(s.Subnets) > mostFamilies {
 		return c, fmt.Errorf("subnets: %d, want one for each address family", len(s.Subnets))
 	}
@@ -243,14 +248,20 @@ const (
 	disabled = "Disabled"
 )
 
+// persistent is the lifecycle of addresses that IPAMClaims keep.
+const persistent = "Persistent"
+
+func (s *ipamSpec) persistent() bool { return s != nil && s.Lifecycle == persistent }
+
 // mode is the mode of IPAM; Enabled when there is none.
 func (s *ipamSpec) mode() (string, error) {
 	switch {
 	case s == nil:
 		return enabled, nil
-	case s.Lifecycle != "":
-		return "", fmt.Errorf("ipam.lifecycle: %.64q is not served by this version: want none; an address is kept by "+
-			"asking for it in the pod's annotation", s.Lifecycle)
+	case s.Lifecycle != "" && s.Lifecycle != persistent:
+		return "", fmt.Errorf("ipam.lifecycle: %.64q, want Persistent, or none", s.Lifecycle)
+	case s.Lifecycle != "" && s.Mode == disabled:
+		return "", errors.New("ipam.lifecycle: want none where ipam.mode is Disabled")
 	case s.Mode == "":
 		return enabled, nil
 	case s.Mode != enabled && s.Mode != disabled:

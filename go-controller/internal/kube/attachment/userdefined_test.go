@@ -14,7 +14,7 @@ func TestUserDefined(t *testing.T) {
 	prefix := netip.MustParsePrefix
 	for spec, want := range map[string]cluster.Network{
 		`{"topology":"Layer2","layer2":{"role":"Secondary","subnets":["fd99::/64","10.99.0.0/24"],"mtu":1300,` +
-			`"ipam":{"mode":"Enabled"}}}`: {Topology: cluster.Layer2, MTU: 1300,
+			`"ipam":{"mode":"Enabled","lifecycle":"Persistent"}}}`: {Topology: cluster.Layer2, MTU: 1300, Persistent: true,
 			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}, {CIDR: prefix("fd99::/64")}}},
 		`{"topology":"Layer2","layer2":{"role":"Secondary","ipam":{"mode":"Disabled"}}}`: {Topology: cluster.Layer2},
 		`{"topology":"Layer3","layer3":{"role":"Secondary","subnets":[{"cidr":"10.98.0.0/16","hostSubnet":26},` +
@@ -95,18 +95,19 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`"colour":"blue"`:     `unknown field "layer2.colour"`,
 		`"ipam":{"colour":1}`: `unknown field "layer2.ipam.colour"`,
 		`"mtu":1300`:          "spec.layer2.subnets: none",
-		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Disabled"}`: "want none where",
-		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Off"}`:      `ipam.mode: "Off"`,
-		`"ipam":{"lifecycle":"Persistent"}`:                  "spec.layer2.ipam.lifecycle",
-		`"joinSubnets":["10.1.0.0/24"]`:                      "joinSubnets: only a network of role Primary",
-		`"reservedSubnets":[]`:                               "reservedSubnets: only",
-		`"infrastructureSubnets":[]`:                         "infrastructureSubnets: only",
-		`"defaultGatewayIPs":[]`:                             "defaultGatewayIPs: only",
-		`"subnets":["10.9.0.0/24,10.8.0.0/24"]`:              "want a range such as",
-		`"subnets":["10.9.0.0/24","10.8.0.0/24"]`:            "are of one address family",
-		`"subnets":["10.9.0.1/24"]`:                          "host bits are set",
-		`"subnets":["fd99::/64"],"mtu":1000`:                 "spec.layer2: mtu: 1000, want 1280",
-		`"subnets":["fd99::/64"],"mtu":"much"`:               "reading spec",
+		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Disabled"}`:  "want none where",
+		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Off"}`:       `ipam.mode: "Off"`,
+		`"ipam":{"lifecycle":"Long"}`:                         `spec.layer2.ipam.lifecycle: "Long", want Persistent`,
+		`"ipam":{"lifecycle":"Persistent","mode":"Disabled"}`: "ipam.lifecycle: want none where ipam.mode is Disabled",
+		`"joinSubnets":["10.1.0.0/24"]`:                       "joinSubnets: only a network of role Primary",
+		`"reservedSubnets":[]`:                                "reservedSubnets: only",
+		`"infrastructureSubnets":[]`:                          "infrastructureSubnets: only",
+		`"defaultGatewayIPs":[]`:                              "defaultGatewayIPs: only",
+		`"subnets":["10.9.0.0/24,10.8.0.0/24"]`:               "want a range such as",
+		`"subnets":["10.9.0.0/24","10.8.0.0/24"]`:             "are of one address family",
+		`"subnets":["10.9.0.1/24"]`:                           "host bits are set",
+		`"subnets":["fd99::/64"],"mtu":1000`:                  "spec.layer2: mtu: 1000, want 1280",
+		`"subnets":["fd99::/64"],"mtu":"much"`:                "reading spec",
 	} {
 		wrong(t, `{"topology":"Layer2","layer2":{"role":"Secondary",`+fields+`}}`, want)
 	}
@@ -116,6 +117,7 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`[{"cidr":"10.98.0.0/16","hostSubnet":8}]`:                            "spec.layer3: subnets:",
 		`[{"cidr":"10.98.0.0/16","hostSubnet":-1}]`:                           "spec.layer3: subnets:",
 		`[{"cidr":"10.98.0.0/16","x":1}]`:                                     `subnets[0].x"`,
+		`[{"cidr":"10.98.0.0/16"}],"ipam":{"lifecycle":"Persistent"}`:         "spec.layer3.ipam: in a Layer3 network",
 		`[{"cidr":"10.98.0.0/16"}],"joinSubnets":[]`:                          "joinSubnets: only",
 		`[{"cidr":"10.98.0.0/16"},{"cidr":"10.1.0.0/16"}]`:                    "one address family",
 		`[{"cidr":"10.98.0.0/16"},{"cidr":"fd98::/48"},{"cidr":"fd97::/48"}]`: "subnets: 3, want",
@@ -141,7 +143,8 @@ func wrong(t *testing.T, spec, want string) {
 func TestClusterUserDefined(t *testing.T) {
 	prefix := netip.MustParsePrefix
 	for network, want := range map[string]cluster.Network{
-		`"topology":"Layer2","layer2":{"role":"Secondary","subnets":["10.99.0.0/24"]}`: {Topology: cluster.Layer2,
+		`"topology":"Layer2","layer2":{"role":"Secondary","subnets":["10.99.0.0/24"],"ipam":{"lifecycle":"Persistent"}}`: {
+			Topology: cluster.Layer2, Persistent: true,
 			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}}},
 		`"topology":"Layer3","layer3":{"role":"Secondary","subnets":[{"cidr":"10.98.0.0/16"}]}`: {
 			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.98.0.0/16"), NodeLength: 24}}},

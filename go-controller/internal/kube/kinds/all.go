@@ -20,7 +20,7 @@ import (
 // All are the rows of all kinds that the cluster is made of.
 func All() []Kind {
 	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR(), NetworkPolicy(),
-		ClusterNetworkPolicy(), NetworkDefinition(), UserNetwork(), MultiNetworkPolicy(), ClusterUserNetwork()}
+		ClusterNetworkPolicy(), NetworkDefinition(), UserNetwork(), MultiNetworkPolicy(), ClusterUserNetwork(), IPAMClaim()}
 }
 
 // Node is the row of Nodes.

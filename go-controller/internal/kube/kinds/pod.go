@@ -30,8 +30,9 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 		decodeRequests(&f, out, value)
 		_, out.StatusOK = p.Annotations[annotation.NetworkStatus]
 	}
-	if value := p.Annotations[annotation.DefaultNetwork]; value != "" {
-		out.Preferred = attachment.Preferred(value)
+	value, claim := p.Annotations[annotation.DefaultNetwork], p.Annotations[annotation.PrimaryClaim]
+	if value != "" || claim != "" {
+		out.Preferred = attachment.Preferred(value, claim)
 	}
 	if why := RefusesMacvlan(p); why != "" {
 		f.bad(reasonMacvlan, "annotation %s: %s: a pod that has not started does not start", annotation.PodMacvlan, why)

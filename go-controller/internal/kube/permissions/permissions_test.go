@@ -104,6 +104,7 @@ func TestRules(t *testing.T) {
 		"ovnkube master: policy.networking.k8s.io clusternetworkpolicies/status [patch]",
 		"ovnkube master: k8s.ovn.org userdefinednetworks/status [patch]",
 		"ovnkube master: k8s.ovn.org clusteruserdefinednetworks/status [patch]",
+		"ovnkube master: k8s.cni.cncf.io ipamclaims/status [patch]",
 		"ovnkube master: k8s.ovn.org userdefinednetworks [patch]",
 		"ovnkube master: k8s.ovn.org clusteruserdefinednetworks [patch]",
 		"ovnkube master:  events [create patch]",

@@ -15,7 +15,7 @@ import (
 
 const (
 	rolesFile     = "../../../../dist/kubernetes/roles.yaml"
-	kindsFile     = "../../../../dist/kubernetes/userdefinednetworks.yaml"
+	kindsDir      = "../../../../dist/kubernetes/"
 	admissionFile = "../../../../dist/kubernetes/admission.yaml"
 	chartFiles    = "../../../../dist/helm/northbound/files/"
 )
@@ -79,11 +79,13 @@ func TestAdmissionOfTheChart(t *testing.T) {
 
 // The chart has a copy of the kinds of networks.
 func TestKindsOfTheChart(t *testing.T) {
-	raw, err := os.ReadFile(kindsFile)
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"userdefinednetworks.yaml", "ipamclaims.yaml"} {
+		raw, err := os.ReadFile(kindsDir + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, chartFiles+"../crds/"+file, string(raw))
 	}
-	compare(t, chartFiles+"../crds/userdefinednetworks.yaml", string(raw))
 }
 
 // The admission policies name every annotation that the daemons write.

@@ -60,8 +60,12 @@ func rulesOf(rows []kinds.Kind, d kinds.Daemon) (out []rule) {
 	}
 	for _, k := range rows {
 		if slices.Contains(k.JudgedBy, d) {
+			why := "writes a condition"
+			if k.Kind == cluster.KindIPAMClaim {
+				why += ", and the addresses"
+			}
 			out = append(out, rule{Group: k.Resource.Group, Resource: k.Resource.Resource + "/status",
-				Verbs: []string{"patch"}, Optional: true, Why: "writes a condition"})
+				Verbs: []string{"patch"}, Optional: true, Why: why})
 		}
 	}
 	for _, k := range rows {

@@ -38,6 +38,8 @@ func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate
 		build = taintsBody
 	case p.Status != nil && p.Ref.Kind == cluster.KindNode:
 		build, patchType, k.Subresource = nodeStatusBody, types.StrategicMergePatchType, "status"
+	case p.Claim != nil:
+		build, k.Subresource = claimBody, "status"
 	case p.Status != nil:
 		build, k.Subresource = statusBody, "status"
 	}
@@ -75,10 +77,10 @@ func patched(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
 		return k, fmt.Errorf("patching finalizers of %s: ProtectedBy of kind %q is empty, want the daemon that adds them",
 			p.Ref, p.Ref.Kind)
 	case p.Finalizers != nil:
-	case p.Status != nil && len(k.JudgedBy) == 0:
+	case (p.Status != nil || p.Claim != nil) && len(k.JudgedBy) == 0:
 		return k, fmt.Errorf("patching the status of %s: JudgedBy of kind %q is empty, want the daemon that judges it",
 			p.Ref, p.Ref.Kind)
-	case p.Status == nil && len(k.AnnotatedBy) == 0:
+	case p.Status == nil && p.Claim == nil && len(k.AnnotatedBy) == 0:
 		return k, fmt.Errorf("patching annotations of %s: AnnotatedBy of kind %q is empty, want the daemon that annotates it",
 			p.Ref, p.Ref.Kind)
 	}

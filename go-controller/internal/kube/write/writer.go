@@ -61,7 +61,7 @@ func subjectOf(p allocate.Patch) subject {
 		return subject{p.Ref, taints}
 	case p.Finalizers != nil:
 		return subject{p.Ref, finalizers}
-	case p.Status != nil:
+	case p.Status != nil || p.Claim != nil:
 		return subject{p.Ref, statuses}
 	}
 	return subject{p.Ref, annotations}

@@ -1,0 +1,270 @@
+package allocate
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// claimLease is the addresses of an IPAMClaim, one for each of the network's pools. The pools have the claim in place
+// of the pod that has the addresses.
+type claimLease struct {
+	uid     string
+	numbers []uint64
+	pod     cluster.PodPort // that has them now; zero for none
+}
+
+// claimHolder is what the pools have in place of a pod's name. No pod has it: it contains a space.
+func claimHolder(claim cluster.Name) cluster.Name {
+	return cluster.Name{Name: string(cluster.KindIPAMClaim) + " " + claim.String()}
+}
+
+// claimName is the IPAMClaim that a pod refers to; zero for none.
+func claimName(pod cluster.Name, asked cluster.Asked) cluster.Name {
+	if asked.Claim == "" {
+		return cluster.Name{}
+	}
+	return cluster.Name{Namespace: pod.Namespace, Name: asked.Claim}
+}
+
+// claimOf is the IPAMClaim whose addresses an interface has now; zero for none.
+func (u *update) claimOf(p cluster.PodPort, asked cluster.Asked) cluster.Name {
+	name := claimName(p.Pod, asked)
+	if held := u.claims[name]; held == nil || held.pod != p {
+		return cluster.Name{}
+	}
+	return name
+}
+
+// lookAtClaim has an IPAMClaim looked at, and the pods that refer to it.
+func (u *update) lookAtClaim(claim cluster.Name) {
+	u.claimed[claim] = true
+	for _, pod := range u.s.PodsClaiming(claim) {
+		u.lookAt(u.s.Pods[pod])
+	}
+}
+
+// lookAtClaims has the IPAMClaims of a namespace looked at: what their networks are called may mean others now. With ""
+// it has all looked at.
+func (u *update) lookAtClaims(namespace string) {
+	for claim := range u.s.IPAMClaims {
+		if namespace == "" || claim.Namespace == namespace {
+			u.claimed[claim] = true
+		}
+	}
+}
+
+// settleClaims brings the addresses of IPAMClaims in line with the objects, the oldest first. What annotated pods have
+// is granted by then, and what new pods get is not.
+func (u *update) settleClaims() {
+	if !u.network.Persistent {
+		return
+	}
+	claims := sortedNames(u.claimed)
+	slices.SortStableFunc(claims, func(a, b cluster.Name) int { return cmp.Compare(u.created(a), u.created(b)) })
+	for _, name := range claims {
+		c, held := u.s.IPAMClaims[name], u.claims[name]
+		wanted := c != nil && c.Invalid == "" && u.s.NetworkOfClaim(c) == u.network.Name
+		if held != nil && (!wanted || c.UID != held.uid) {
+			u.dropClaim(name, held)
+			held = nil
+		}
+		if !wanted || held != nil {
+			continue
+		}
+		if !u.adopt(c) && len(c.IPs) > 0 {
+			if err := u.recall(c); err != nil {
+				u.problem(c, c.UID, ReasonClaimRefused, err.Error()+": pods that refer to the claim wait; want another claim, "+
+					"or that the addresses are free")
+			}
+		}
+	}
+}
+
+func (u *update) created(claim cluster.Name) int64 {
+	if c := u.s.IPAMClaims[claim]; c != nil {
+		return c.Created
+	}
+	return 0
+}
+
+func sortedNames(set map[cluster.Name]bool) (out []cluster.Name) {
+	for n := range set {
+		out = append(out, n)
+	}
+	slices.SortFunc(out, cluster.CompareNames)
+	return out
+}
+
+// dropClaim takes the addresses from an IPAMClaim that is gone. A pod that has them keeps them.
+func (u *update) dropClaim(name cluster.Name, held *claimLease) {
+	delete(u.claims, name)
+	lease := u.book.pods[held.pod]
+	for i, number := range held.numbers {
+		pool := u.shared.pools[i]
+		if lease != nil {
+			pool.hold(number, held.pod.Pod)
+			continue
+		}
+		pool.release(number)
+		u.freed.add(ipnet.Single(pool.addr(number)))
+	}
+	if lease != nil {
+		lease.claim = cluster.Name{}
+	}
+}
+
+// adopt gives an IPAMClaim the addresses that a pod has already which refers to it, such as after a restart.
+func (u *update) adopt(c *cluster.IPAMClaim) bool {
+	var ports []port
+	for _, name := range u.s.PodsClaiming(c.Name) {
+		for n := range u.attached(name) {
+			if p, ok := u.port(n); ok && claimName(p.Pod, p.asked) == c.Name && u.book.pods[n] != nil {
+				ports = append(ports, p)
+			}
+		}
+	}
+	if len(ports) == 0 {
+		return false
+	}
+	p := slices.MinFunc(ports, comparePortAges)
+	lease := u.book.pods[p.PodPort]
+	for i, number := range lease.numbers {
+		u.shared.pools[i].hold(number, claimHolder(c.Name))
+	}
+	u.claims[c.Name] = &claimLease{uid: c.UID, numbers: lease.numbers, pod: p.PodPort}
+	lease.claim = c.Name
+	return true
+}
+
+// attached lists the interfaces that a pod asks for in this network.
+func (u *update) attached(pod cluster.Name) map[cluster.PodPort]bool {
+	out := map[cluster.PodPort]bool{}
+	if o := u.s.Pods[pod]; o != nil {
+		for a := range u.s.Attachments(o) {
+			if a.Network == u.network.Name {
+				out[cluster.PodPort{Pod: pod, Interface: a.Interface}] = true
+			}
+		}
+	}
+	return out
+}
+
+// comparePortAges orders interfaces: those of the oldest pod come first.
+func comparePortAges(x, y port) int {
+	return cmp.Or(comparePods(x.pod, y.pod), cmp.Compare(x.Interface, y.Interface))
+}
+
+// recall gives an IPAMClaim the addresses that its status has. No pod has them.
+func (u *update) recall(c *cluster.IPAMClaim) error {
+	numbers, err := u.shared.claim(claimHolder(c.Name), c.IPs)
+	if err != nil {
+		return fmt.Errorf("status.ips: %w", err)
+	}
+	u.claims[c.Name] = &claimLease{uid: c.UID, numbers: numbers}
+	return nil
+}
+
+// take grants a pod addresses: those of its IPAMClaim, those that it asks for, or the next free ones.
+func (u *update) take(p port) ([]uint64, error) {
+	lease := u.lease(p.pod.Node)
+	name := claimName(p.Pod, p.asked)
+	if p.asked.Claim == "" {
+		return lease.take(p, u.freed)
+	}
+	c := u.s.IPAMClaims[name]
+	switch {
+	case !u.network.Persistent:
+		return nil, fmt.Errorf("ipam-claim-reference %q: the network keeps no addresses for IPAMClaims, want one with "+
+			"ipam.lifecycle Persistent, or no reference", p.asked.Claim)
+	case c == nil:
+		return nil, fmt.Errorf("there is no IPAMClaim %s", name)
+	case c.Invalid != "":
+		return nil, fmt.Errorf("IPAMClaim %s: %s", name, c.Invalid)
+	case u.s.NetworkOfClaim(c) != u.network.Name:
+		return nil, fmt.Errorf("IPAMClaim %s: spec.network is %.64q, want that of the interface, %s", name, c.Network,
+			u.network.Name)
+	}
+	u.claimed[name] = true
+	if u.claims[name] == nil && len(c.IPs) > 0 {
+		if err := u.recall(c); err != nil {
+			return nil, fmt.Errorf("IPAMClaim %s: %w", name, err)
+		}
+	}
+	if held := u.claims[name]; held != nil {
+		return u.enter(held, p, nil)
+	}
+	for _, asked := range c.Asked {
+		if of := &p.asked.IPv4; asked.Addr().Is4() && !of.IsValid() {
+			*of = asked
+		}
+		if of := &p.asked.IPv6; asked.Addr().Is6() && !of.IsValid() {
+			*of = asked
+		}
+	}
+	numbers, err := lease.take(p, u.freed)
+	if err != nil {
+		return nil, err
+	}
+	for i, number := range numbers {
+		u.shared.pools[i].hold(number, claimHolder(name))
+	}
+	u.claims[name] = &claimLease{uid: c.UID, numbers: numbers, pod: p.PodPort}
+	return numbers, nil
+}
+
+// enter gives a pod the addresses of its IPAMClaim. With ips it has these already.
+func (u *update) enter(held *claimLease, p port, ips []netip.Prefix) ([]uint64, error) {
+	name := claimName(p.Pod, p.asked)
+	if held.pod != (cluster.PodPort{}) && held.pod != p.PodPort {
+		return nil, fmt.Errorf("IPAMClaim %s is in use by Pod %s", name, held.pod.Pod)
+	}
+	has := u.addressesOf(held)
+	if ips != nil && !slices.Equal(ips, has) {
+		return nil, fmt.Errorf("%v are not the addresses %v of IPAMClaim %s", ips, has, name)
+	}
+	for _, ip := range has {
+		if asked := p.asked.Of(ip.Addr().Is4()); asked.IsValid() && asked.Addr() != ip.Addr() {
+			return nil, fmt.Errorf("%s is not the address %s of IPAMClaim %s, which the pod refers to", asked.Addr(),
+				ip.Addr(), name)
+		}
+	}
+	held.pod = p.PodPort
+	u.claimed[name] = true
+	return held.numbers, nil
+}
+
+// addressesOf is the addresses of an IPAMClaim in this network.
+func (u *update) addressesOf(held *claimLease) (out []netip.Prefix) {
+	for i, number := range held.numbers {
+		pool := u.shared.pools[i]
+		out = append(out, netip.PrefixFrom(pool.addr(number), pool.subnet.Bits()))
+	}
+	return out
+}
+
+// patchClaims writes what IPAMClaims have into their status.
+func (u *update) patchClaims() {
+	for _, name := range sortedNames(u.claimed) {
+		c := u.s.IPAMClaims[name]
+		if c == nil {
+			continue
+		}
+		for _, n := range sortedKeys(u.ledger.books) {
+			u.book = u.ledger.books[n]
+			held := u.claims[name]
+			if held == nil {
+				continue
+			}
+			ips, pod := u.addressesOf(held), cmp.Or(held.pod.Pod.Name, c.Pod)
+			if !slices.Equal(ips, c.IPs) || pod != c.Pod {
+				u.Patches = append(u.Patches, Patch{Ref: c.Ref(), UID: c.UID,
+					Claim: &ClaimStatus{IPs: ips, Pod: pod, Found: c.Status}})
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package networks
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+const claimKind = "../../../dist/kubernetes/ipamclaims.yaml"
+
+// kept is two IPAMClaims of the tenant green, in its primary network and in another, and that other network.
+const kept = `
+apiVersion: k8s.ovn.org/v1
+kind: UserDefinedNetwork
+metadata: {name: disks, namespace: green}
+spec:
+  topology: Layer2
+  layer2: {role: Secondary, subnets: ["10.88.0.0/24", "fd88::/64"], ipam: {lifecycle: Persistent}}
+---
+apiVersion: k8s.cni.cncf.io/v1alpha1
+kind: IPAMClaim
+metadata: {name: keeper.own, namespace: green}
+spec: {network: green_own, interface: ovn-udn1}
+---
+apiVersion: k8s.cni.cncf.io/v1alpha1
+kind: IPAMClaim
+metadata: {name: keeper.disks, namespace: green}
+spec: {network: disks, interface: net1}
+---
+`
+
+// keeper is a pod that refers to both claims.
+func keeper(name, node string) string {
+	return strings.Replace(probedPod("green", name, node, "app: kept"), "labels:",
+		`annotations: {k8s.ovn.org/primary-udn-ipamclaim: keeper.own, k8s.v1.cni.cncf.io/networks: '[{"name": "disks",`+
+			` "ipam-claim-reference": "keeper.disks"}]'}, labels:`, 1)
+}
+
+// tryClaims has a pod deleted and made anew on another node, with a new master in between. It has the addresses that it
+// had, in its primary network and on another interface, and answers there.
+func tryClaims(t *testing.T, c *sandbox.Cluster) {
+	apply(t, c, kept+keeper("keeper", "n1")+podWith("green", "peer", "n1", "disks"), "green", "keeper", "peer")
+	links := []string{"ovn-udn1", "net1"}
+	before := map[string][]netip.Addr{}
+	for i, claim := range []string{"keeper.own", "keeper.disks"} {
+		before[links[i]] = on(t, c, "green", "keeper", links[i])
+		status := machines.Kubectl(t, c, "", "get", "ipamclaim", "-n", "green", claim, "-o", "jsonpath={.status.ips} "+
+			"{.status.ownerPod.name} {.status.conditions[0].type}")
+		for _, want := range []string{before[links[i]][0].String() + "/", before[links[i]][1].String() + "/",
+			" keeper IPsAllocated"} {
+			if !strings.Contains(status, want) {
+				t.Errorf("IPAMClaim %s has %s, want %s", claim, status, want)
+			}
+		}
+	}
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "green", "keeper", "--timeout=60s")
+	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	machines.InSync(t, c)
+	apply(t, c, podWith("green", "taker", "n1", "disks"), "green", "taker")
+	apply(t, c, keeper("keeper", "n2"), "green", "keeper")
+	for i, from := range []string{"green-1", "peer"} {
+		now, taken := on(t, c, "green", "keeper", links[i]), on(t, c, "green", "taker", links[i])
+		if fmt.Sprint(now) != fmt.Sprint(before[links[i]]) || now[0] == taken[0] || now[1] == taken[1] {
+			t.Errorf("keeper had %v on %s, and has %v; another pod has %v", before[links[i]], links[i], now, taken)
+		}
+		answers(t, c, "green", from, "keeper", now)
+	}
+	machines.Kubectl(t, c, keeper("second", "n1"), "apply", "-f", "-")
+	waitsIn(t, c, "green", "second", "in use by Pod green/keeper")
+}
