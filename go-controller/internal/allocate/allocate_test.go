@@ -93,10 +93,7 @@ func (w *world) patched(p Patch) cluster.Event {
 	w.t.Helper()
 	switch o := w.state.Object(p.Ref).(type) {
 	case *cluster.IPAMClaim:
-		if p.UID != o.UID || p.Claim.Found != o.Status {
-			w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
-		}
-		return cluster.Event{Ref: p.Ref, New: patchedClaim(o, p)}
+		return w.patchedClaim(o, p)
 	case *cluster.Node:
 		n := *o
 		if p.UID != o.UID {
@@ -145,13 +142,6 @@ func (w *world) restarted() *world {
 	}
 	again.last = again.update(events)
 	return again
-}
-
-func (w *world) subnets(node, want string) {
-	w.t.Helper()
-	if got := strings.Trim(fmt.Sprint(w.state.NodeSubnets[node]), "[]"); got != want {
-		w.t.Errorf("node %s has %q, want %q", node, got, want)
-	}
 }
 
 func (w *world) address(pod, want string) {

@@ -11,11 +11,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// patchedClaim is what a patch makes of an IPAMClaim.
-func patchedClaim(o *cluster.IPAMClaim, p Patch) *cluster.IPAMClaim {
+// patchedClaim is the event that a patch of an IPAMClaim leads to.
+func (w *world) patchedClaim(o *cluster.IPAMClaim, p Patch) cluster.Event {
+	w.t.Helper()
+	if p.UID != o.UID || p.Claim.Found != o.Status {
+		w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
+	}
 	c := *o
 	c.IPs, c.Pod, c.Status = p.Claim.IPs, p.Claim.Pod, fmt.Sprint(p.Claim.IPs, p.Claim.Pod)
-	return &c
+	return cluster.Event{Ref: p.Ref, New: &c}
 }
 
 // keeping is the network lan, in which IPAMClaims keep addresses.
@@ -114,7 +118,7 @@ func TestClaimThatIsRefused(t *testing.T) {
 	wish.Asked = prefixes("10.99.0.77/24")
 	w.put(node("n1", 1), keeping("10.99.0.0/24"), asking("a", "n1", ""))
 	w.put(taken, other, bad, wish)
-	w.result(0, "IPAMClaimRefused: default.lan: status.ips: 10.99.0.1/24 is already the address of Pod default/a: pods")
+	w.result(0, "ClaimRefused: default.lan: status.ips: 10.99.0.1/24 is already the address of Pod default/a: pods")
 	for claim, want := range map[string]string{
 		"taken": "IPAMClaim default/taken: status.ips: 10.99.0.1/24 is already the address of Pod default/a",
 		"other": `IPAMClaim default/other: spec.network is "wan", want that of the interface, default.lan`,

@@ -33,8 +33,8 @@ type Finalizers struct {
 	Remove bool // else it is added
 }
 
-// ClaimStatus is the addresses that an IPAMClaim has, and the name of the pod that has, or last had, them. It is written
-// only while the status is as Found.
+// ClaimStatus is the addresses of an IPAMClaim, and the name of the pod that has, or last had, them. It is written only
+// while the status is as Found.
 type ClaimStatus struct {
 	IPs   []netip.Prefix
 	Pod   string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -215,5 +216,12 @@ func TestNodesThatNeverReturn(t *testing.T) {
 	}
 	if len(w.ledger.subnets.held) != 0 {
 		t.Errorf("%d subnets are held, want none", len(w.ledger.subnets.held))
+	}
+}
+
+func (w *world) subnets(node, want string) {
+	w.t.Helper()
+	if got := strings.Trim(fmt.Sprint(w.state.NodeSubnets[node]), "[]"); got != want {
+		w.t.Errorf("node %s has %q, want %q", node, got, want)
 	}
 }

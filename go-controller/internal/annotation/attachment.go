@@ -11,7 +11,8 @@ const (
 // annotation for the network that takes the place of the cluster's own.
 const DefaultNetwork = "v1.multus-cni.io/default-network"
 
-// PrimaryClaim is the annotation by which a pod names the IPAMClaim of its primary network, if DefaultNetwork names none.
+// PrimaryClaim is the annotation by which a pod names an IPAMClaim of its primary network. That of DefaultNetwork comes
+// first.
 const PrimaryClaim = "k8s.ovn.org/primary-udn-ipamclaim"
 
 // PolicyNetworks is the annotation of a MultiNetworkPolicy that says which networks the policy is about: names of

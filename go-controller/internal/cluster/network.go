@@ -78,7 +78,7 @@ func ownNetwork(c config.Cluster) *Network {
 	return &Network{Name: names.Own, Subnets: c.Subnets, JoinSubnets: join, Hosts: true, Services: true}
 }
 
-// Router is the address of the network's router in the subnet of a node, or of all nodes; ok is false where it has none.
+// Router is the address of the network's router in the subnet of a node, or of all; ok is false where it has none.
 func (n *Network) Router(s netip.Prefix) (a netip.Addr, ok bool) {
 	if n.Topology != Layer3 && !n.Primary {
 		return a, false

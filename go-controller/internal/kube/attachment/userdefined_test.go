@@ -51,7 +51,7 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`"joinSubnets":["fd70::/64"]`:                       "joinSubnets: fd70::/64 lacks one of IPv4",
 		`"joinSubnets":["100.70.0.0/30"]`:                   "joinSubnets: 100.70.0.0/30: want a range of 256",
 		`"reservedSubnets":["10.98.0.0/24"]`:                "reservedSubnets: 10.98.0.0/24 is in none of subnets",
-		`"reservedSubnets":["10.99.0.0/25","10.99.0.0/26"]`: "reservedSubnets: 10.99.0.0/26 overlaps 10.99.0.0/25 of reservedSubnets",
+		`"reservedSubnets":["10.99.0.0/25","10.99.0.0/26"]`: "reservedSubnets: 10.99.0.0/26 overlaps 10.99.0.0/25",
 		`"reservedSubnets":["10.99.0.1/25"]`:                `parsing reservedSubnets "10.99.0.1/25": host bits`,
 		`"infrastructureSubnets":["10.98.0.0/24"]`:          "infrastructureSubnets: 10.98.0.0/24 is in none of subnets",
 		`"infrastructureSubnets":["10.99.0.0/30"],"reservedSubnets":["10.99.0.0/24"]`: "infrastructureSubnets: " +
@@ -78,12 +78,12 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 	}
 	for fields, want := range map[string]string{
 		`"defaultGatewayIPs":["10.99.0.254","fd99::fe"]`: "[10.99.0.254 fd99::fe] []",
-		`"infrastructureSubnets":["10.99.0.0/30","fd99::/126","10.99.0.8/32"]`: "[10.99.0.1 fd99::1] [10.99.0.0/30 fd99::/126 " +
-			"10.99.0.8/32]",
+		`"infrastructureSubnets":["10.99.0.0/30","fd99::/126","10.99.0.8/32"]`: "[10.99.0.1 fd99::1] " +
+			"[10.99.0.0/30 fd99::/126 10.99.0.8/32]",
 		`"infrastructureSubnets":["10.99.0.16/30"]`:                                  "[10.99.0.16] [10.99.0.16/30]",
 		`"infrastructureSubnets":["10.99.0.0/30"],"defaultGatewayIPs":["10.99.0.2"]`: "[10.99.0.2] [10.99.0.0/30]",
-		`"infrastructureSubnets":["10.99.0.0/32","fd99::9/128"],"reservedSubnets":["fd99::/125"]`: "[fd99::9] [10.99.0.0/32 " +
-			"fd99::9/128]",
+		`"infrastructureSubnets":["10.99.0.0/32","fd99::9/128"],"reservedSubnets":["fd99::/125"]`: "[fd99::9] " +
+			"[10.99.0.0/32 fd99::9/128]",
 	} {
 		got, err := UserDefined(blue(), []byte(`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24",`+
 			`"fd99::/64"],`+fields+`}}`))

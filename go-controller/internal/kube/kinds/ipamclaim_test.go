@@ -41,10 +41,11 @@ func TestDecodeIPAMClaim(t *testing.T) {
 
 func TestDecodeWrongIPAMClaim(t *testing.T) {
 	for want, u := range map[string]*unstructured.Unstructured{
-		"spec.network: none":          ipamClaim(map[string]any{}, nil),
-		"reading the claim":           ipamClaim(map[string]any{"network": 1}, nil),
-		`status.ips: "x", want an`:    ipamClaim(map[string]any{"network": "b"}, map[string]any{"ips": []any{"x"}}),
-		"are of one address family":   ipamClaim(map[string]any{"network": "b", "ipRequests": []any{"1.1.1.1/8", "1.1.1.2/8"}}, nil),
+		"spec.network: none":       ipamClaim(map[string]any{}, nil),
+		"reading the claim":        ipamClaim(map[string]any{"network": 1}, nil),
+		`status.ips: "x", want an`: ipamClaim(map[string]any{"network": "b"}, map[string]any{"ips": []any{"x"}}),
+		"are of one address family": ipamClaim(map[string]any{"network": "b",
+			"ipRequests": []any{"1.1.1.1/8", "1.1.1.2/8"}}, nil),
 		`spec.ipRequests: "1.1.1.1",`: ipamClaim(map[string]any{"network": "b", "ipRequests": []any{"1.1.1.1"}}, nil),
 	} {
 		o, problems := kinds.IPAMClaim().Decode(u)

@@ -10,6 +10,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
+// successfulAllocation is the reason of the condition of an IPAMClaim. No Event has it.
+const successfulAllocation = "SuccessfulAllocation"
+
 // claimBody is a JSON patch (RFC 6902) that puts addresses into the status of an IPAMClaim, and says of which pod they
 // are. The API server refuses it for another object of the same name, and when the status is not what the master has
 // found.
@@ -34,7 +37,7 @@ func claimBody(p allocate.Patch) ([]byte, error) {
 // allocated is the conditions of an IPAMClaim that has addresses. Those of other types stay.
 func allocated(found any, now time.Time) []any {
 	conditions, _ := found.([]any)
-	want := cluster.Condition{Type: "IPsAllocated", True: true, Reason: "SuccessfulAllocation",
+	want := cluster.Condition{Type: "IPsAllocated", True: true, Reason: successfulAllocation,
 		Message: "the claim has addresses"}
 	i := slices.IndexFunc(conditions, func(c any) bool {
 		fields, _ := c.(map[string]any)
