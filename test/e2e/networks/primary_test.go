@@ -143,7 +143,7 @@ func third(ns string) string {
 // tryChosen checks that a pod has what it asks for. Another pod that asks for the same waits until that is gone.
 func tryChosen(t *testing.T, c *sandbox.Cluster) {
 	machines.Kubectl(t, c, choosing("red", "red-late", "n1"), "apply", "-f", "-")
-	waitsIn(t, c, "red", "red-late", "10.77.5.5/16 is already the address of Pod red/red-3")
+	waitsIn(t, c, "red", "red-late", "02:00:00:00:05:05 is already the MAC of Pod red/red-3")
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "red", "red-3", "--timeout=60s")
 	machines.Kubectl(t, c, "", "wait", "-n", "red", "--for=condition=Ready", "--timeout=60s", "pod", "red-late")
 	told := machines.Kubectl(t, c, "", "get", "pod", "-n", "green", "green-3", "-o",
