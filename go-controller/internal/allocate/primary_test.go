@@ -145,7 +145,7 @@ func TestPodsWaitForTheirPrimaryNetwork(t *testing.T) {
 	}
 }
 
-// Pods of two namespaces are in a network that both share. One that is not selected any more loses it, and its pods have
+// Pods of two namespaces are in a network that both share. One that is not selected any more loses it. Its pods have
 // the same addresses again once it is back.
 func TestSharedPrimary(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
@@ -160,7 +160,8 @@ func TestSharedPrimary(t *testing.T) {
 	w.exits(".team", "n1", "10.0.0.5/24", "100.66.0.2/24")
 	const key = `"red.team/ovn-udn1":{"ip_addresses":["10.77.0.3/24"]`
 	told := w.told(a)
-	if !strings.Contains(told, key) || !strings.Contains(w.told(b), `"blue.team/ovn-udn1":{"ip_addresses":["10.77.0.2`) {
+	other := `"blue.team/ovn-udn1":{"ip_addresses":["10.77.0.2/24"]`
+	if !strings.Contains(told, key) || !strings.Contains(w.told(b), other) {
 		t.Errorf("pods are told %s and %s", told, w.told(b))
 	}
 	w.put(member("red", "y"))

@@ -10,8 +10,8 @@ import (
 )
 
 // NotInPrimary is why a service of a primary network does not answer on an address that it names.
-const NotInPrimary Withheld = "the service's pods are in a primary network, to which only services with node ports and " +
-	"externalTrafficPolicy Cluster lead from outside"
+const NotInPrimary Withheld = "the service's pods are in a primary network, to which only services with node ports " +
+	"and externalTrafficPolicy Cluster lead from outside"
 
 // ServedIn is the network in which clients reach a service: that of the pods of its namespace. It is nil when nobody
 // reaches the service, and why says why.

@@ -27,7 +27,8 @@ func LBGroup(owner string) string {
 	return n.within("_", name+lbGroup)
 }
 
-// ExitsLBGroup is the Load_Balancer_Group of the exits of a primary network. owner is that of what the network has once.
+// ExitsLBGroup is the Load_Balancer_Group of the exits of a primary network. owner is that of what the network has
+// once.
 func ExitsLBGroup(owner string) string {
 	n, name := NetworkOf(owner)
 	return n.within("_", name+exitsLBGroup)

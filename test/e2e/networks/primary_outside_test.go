@@ -56,7 +56,8 @@ func everybody(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 // It sees the exit's address on the join switch, and not the client's.
 func (t tenant) fromOutside(nodePort uint16) {
 	t.Helper()
-	machines.Kubectl(t.T, t.c, "", "label", "pod", "-n", t.ns, t.pod("friend"), "app-") // so that the server is the backend
+	// The server is then the only backend.
+	machines.Kubectl(t.T, t.c, "", "label", "pod", "-n", t.ns, t.pod("friend"), "app-")
 	defer machines.Kubectl(t.T, t.c, "", "label", "pod", "-n", t.ns, t.pod("friend"), "app=web")
 	answered := func(so bool) {
 		t.Helper()

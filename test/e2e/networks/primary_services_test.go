@@ -174,8 +174,8 @@ func notServed(t *testing.T, c *sandbox.Cluster, ns string) {
 	}
 }
 
-// nobodyElse asks a tenant's service from another tenant, a pod of the cluster's own network and a node, and one that is
-// not served from outside.
+// nobodyElse asks a tenant's service from another tenant, a pod of the cluster's own network and a node. It asks one
+// that is not served from outside there.
 func nobodyElse(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	t.Helper()
 	other := map[string]string{"red": "green", "green": "blue", "blue": "red"}[ns]

@@ -82,8 +82,8 @@ spec:
 const layer2, layer3 = `"topology": "layer2", "subnets": "10.77.0.0/16,fd77::/48"`,
 	`"topology": "layer3", "subnets": "10.77.0.0/16/24,fd77::/48/64"`
 
-// TestPrimary checks primary networks: three tenants with the same subnets, one of them with a switch for each node, and
-// two namespaces that share another.
+// TestPrimary checks primary networks: three tenants with the same subnets, one of them with a switch for each node,
+// and two namespaces that share another.
 func TestPrimary(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "primary-test", Nodes: 2, DualStack: true, Gateways: 1})
 	machines.Kubectl(t, c, "", "apply", "-f", crd)

@@ -101,8 +101,8 @@ func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	return out
 }
 
-// bring brings up to date what is known of a namespace. It is true if that is something else now. Nothing is kept of one
-// that is only guessed to have a primary network: nobody would say when to forget it.
+// bring brings up to date what is known of a namespace. It is true if that is something else now. Nothing is kept of
+// one that is only guessed to have a primary network: nobody would say when to forget it.
 func (x *Primaries) bring(s *cluster.State, namespace string) bool {
 	var now primary
 	if s.Namespaces[namespace] != nil || s.PrimaryClaimed(namespace) {
