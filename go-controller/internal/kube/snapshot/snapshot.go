@@ -108,8 +108,8 @@ func metadata(o object) object {
 // network tells whether an annotation is about the network.
 func network(key string) bool {
 	keys := []string{annotation.PodClassic, annotation.NamespaceChangeNetwork, annotation.NetworkRequests,
-		annotation.NetworkStatus, annotation.PolicyNetworks, annotation.PodMacvlan, "kubernetes.io/ingress-bandwidth",
-		"kubernetes.io/egress-bandwidth"}
+		annotation.DefaultNetwork, annotation.NetworkStatus, annotation.PolicyNetworks, annotation.PodMacvlan,
+		"kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"}
 	return slices.Contains(keys, key) || strings.HasPrefix(key, "k8s.ovn.org/") || strings.HasPrefix(key, "northbound.io/")
 }
 
