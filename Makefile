@@ -152,6 +152,17 @@ attacks: sandbox ## what nodes, pods' authors and strangers must not be able to 
 	bin/sandbox fetch
 	$(GO) test -C test -count=1 -v -run Attacks ./e2e/attacks
 
+# Tests whose clusters otherwise run the programs as processes of the host.
+CHART_SUITES ?= ./e2e/gateway ./e2e/nodeport ./e2e/policy
+
+.PHONY: chart-suites
+chart-suites: sandbox ## gateways, node ports and policies on clusters of the Helm chart; CHART_SUITES=./e2e/gateway for one
+	@test/deps.sh
+	@test/modules.sh test/helm
+	@test/build.sh helm
+	bin/sandbox fetch
+	SANDBOX_INSTALL=chart $(GO) test -C test -count=1 -p 1 -v -timeout 60m $(CHART_SUITES)
+
 .PHONY: conformance
 conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; takes 20 to 26 minutes
 	@test/need.sh go root

@@ -78,7 +78,7 @@ func (c *Cluster) LoadImage(ctx context.Context, programs string) (name string, 
 // values are the chart's values for this cluster. Everything else has its default.
 func (c *Cluster) values(imageName string) map[string]any {
 	repository, tag := imageName[:strings.LastIndex(imageName, ":")], imageName[strings.LastIndex(imageName, ":")+1:]
-	agent := append([]string{"--bridge-mappings=physnet:" + node.PhysicalBridge}, c.Options.AgentArgs...)
+	agent := append([]string{"--bridge-mappings=physnet:" + node.PhysicalBridge}, flags(c.Options.AgentArgs)...)
 	if c.Options.Gateways > 0 {
 		agent = append(agent, "--gateway-mode=shared", "--gateway-interface="+node.PhysicalBridge,
 			"--gateway-node-label="+node.GatewayLabel)
@@ -86,12 +86,12 @@ func (c *Cluster) values(imageName string) map[string]any {
 	openvswitch := map[string]any{"inPods": c.Options.SwitchPods}
 	if c.Options.SwitchPods {
 		openvswitch["tunnelInterface"] = underlay.TunnelUplink
-		agent = append([]string{}, c.Options.AgentArgs...)
+		agent = flags(c.Options.AgentArgs)
 	}
 	values := map[string]any{
 		"image":   map[string]any{"repository": repository, "tag": tag},
 		"network": map[string]any{"clusterSubnets": strings.Split(c.Options.ClusterSubnets(), ","), "mtu": 1400},
-		"master":  map[string]any{"args": append([]string{}, c.Options.MasterArgs...)},
+		"master":  map[string]any{"args": flags(c.Options.MasterArgs)},
 		"node":    map[string]any{"datapathType": "netdev", "args": agent},
 	}
 	// A chart of an earlier version does not know this value.
@@ -102,6 +102,19 @@ func (c *Cluster) values(imageName string) map[string]any {
 		values["monitoring"] = map[string]any{"enabled": true}
 	}
 	return values
+}
+
+// flags joins flags and their values, which may be arguments of their own: each of the chart's is a flag.
+func flags(args []string) []string {
+	out := []string{}
+	for _, a := range args {
+		if last := len(out) - 1; !strings.HasPrefix(a, "--") && last >= 0 {
+			out[last] += "=" + a
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
 }
 
 // installChart makes the first node one of the control plane, and installs the chart.

@@ -40,14 +40,20 @@ func (c *Cluster) Leader(ctx context.Context, service string) *control.Control {
 }
 
 // Restart ends a component with a signal and starts it again. It does not wait until the component is ready. The
-// masters of a chart are pods, which are replaced. The kubelet starts its other containers again.
+// masters of a chart are pods, which are replaced: the kubelet waits longer each time before it starts a container
+// again. It does start the chart's other containers.
 func (c *Cluster) Restart(ctx context.Context, component string, signal syscall.Signal) error {
 	if c.RunsChart() && component == control.Master {
+		if signal == syscall.SIGKILL { // a master whose pod is deleted would give its Lease up
+			if err := c.signal(ctx, component, signal); err != nil {
+				return err
+			}
+		}
 		_, err := run(c.Kubectl(ctx, "--namespace", Namespace, "delete", "pod", "--selector", "app=ovnkube-master"))
 		return err
 	}
 	if _, ok := c.part(component); ok {
-		return c.end(ctx, component, signal)
+		return c.signal(ctx, component, signal)
 	}
 	m, service, err := c.Component(component)
 	if err != nil {

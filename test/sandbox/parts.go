@@ -67,14 +67,35 @@ func (c *Cluster) PID(ctx context.Context, component string) (string, error) {
 	return "", nil
 }
 
-// end ends the process of a container. The kubelet starts it again.
-func (c *Cluster) end(ctx context.Context, component string, signal syscall.Signal) error {
+// Halt has a component answer nobody, until Resume. A process of the host is killed. That of a container, which the
+// kubelet would start again, gets SIGSTOP. Its liveness probe ends it after more than two minutes.
+func (c *Cluster) Halt(ctx context.Context, component string) error {
+	if _, ok := c.part(component); ok {
+		return c.signal(ctx, component, syscall.SIGSTOP)
+	}
+	m, service, err := c.Component(component)
+	if err != nil {
+		return err
+	}
+	return m.StopService(ctx, service, syscall.SIGKILL)
+}
+
+// Resume starts a component that Halt has ended, or has it go on. It does not wait until the component is ready.
+func (c *Cluster) Resume(ctx context.Context, component string) error {
+	if _, ok := c.part(component); ok {
+		return c.signal(ctx, component, syscall.SIGCONT)
+	}
+	return c.Restart(ctx, component, syscall.SIGTERM)
+}
+
+// signal sends a signal to the process of a container. If the process ends, the kubelet starts it again.
+func (c *Cluster) signal(ctx context.Context, component string, which syscall.Signal) error {
 	pid, err := c.PID(ctx, component)
 	if err != nil {
 		return err
 	}
 	p, _ := c.part(component)
-	_, err = p.node.Run(ctx, "kill", "-s", strings.TrimPrefix(unix.SignalName(signal), "SIG"), pid)
+	_, err = p.node.Run(ctx, "kill", "-s", strings.TrimPrefix(unix.SignalName(which), "SIG"), pid)
 	return err
 }
 

@@ -61,7 +61,7 @@ func (b bed) databasesFromNodes(t *testing.T) {
 	t.Helper()
 	n2 := b.Nodes[1]
 	own, master := b.keys(t)
-	server := b.databases()[0].Addr()
+	server := machines.Databases(b.Cluster)[0].Addr()
 	ctl := func(program string, port uint16, k control.Keys, ca string, args ...string) error {
 		to := netip.AddrPortFrom(server, port)
 		_, err := n2.Run(t.Context(), append([]string{program, fmt.Sprintf("--db=ssl:%s", to), "--timeout=10", "-p", k.Key,

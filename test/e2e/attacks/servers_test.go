@@ -2,8 +2,6 @@ package attacks
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
@@ -11,14 +9,6 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/node"
 )
-
-// databases are the addresses of the machine that the databases run on.
-func (b bed) databases() []netip.Prefix {
-	if b.RunsChart() {
-		return b.Nodes[0].Config.Addrs
-	}
-	return b.Control.Config.Addrs
-}
 
 // servers are the databases and the API server, by each address of their machines.
 func (b bed) servers() (out []netip.AddrPort) {
@@ -29,7 +19,7 @@ func (b bed) servers() (out []netip.AddrPort) {
 			}
 		}
 	}
-	add(b.databases(), control.NBPort, control.SBPort)
+	add(machines.Databases(b.Cluster), control.NBPort, control.SBPort)
 	add(b.Control.Config.Addrs, control.APIPort)
 	return out
 }
@@ -38,20 +28,13 @@ func (b bed) servers() (out []netip.AddrPort) {
 // read.
 func (b bed) keys(t *testing.T) (own, master control.Keys) {
 	t.Helper()
+	master = machines.MasterKeys(t, b.Cluster, b.Nodes[1])
 	if !b.RunsChart() {
-		return control.NodeKeys(b.Options.State(), "n2"), b.Control.NBKeys()
+		return control.NodeKeys(b.Options.State(), "n2"), master
 	}
 	const dir = "/var/lib/northbound/certificates/"
-	own = control.Keys{Key: dir + "ovn-sb-current.pem", Cert: dir + "ovn-sb-current.pem", CA: dir + "ovn-sb-ca.crt"}
-	stolen := func(name string) string {
-		file := filepath.Join(b.Nodes[1].Spec.Dir(), name)
-		text := machines.Kubectl(t, b.Cluster, "", "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master",
-			"--container", "master", "--", "cat", "/certificates/"+name)
-		must(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
-		return file
-	}
-	pair := stolen("ovn-nb-current.pem")
-	return own, control.Keys{Key: pair, Cert: pair, CA: stolen("ovn-nb-ca.crt")}
+	const pair = dir + "ovn-sb-current.pem"
+	return control.Keys{Key: pair, Cert: pair, CA: dir + "ovn-sb-ca.crt"}, master
 }
 
 // controllerLog is what ovn-controller on a node has logged.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
@@ -93,14 +92,14 @@ func TestGateway(t *testing.T) {
 	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })
 	t.Run("another gateway, and none", func(t *testing.T) {
 		b := bed{b.Cluster, t}
-		machines.RestartAgent(t, b.Cluster, n2, "--gateway-mode", "shared", "--gateway-interface", node.PhysicalBridge)
+		machines.MakeGateway(t, b.Cluster, n2, true)
 		for _, p := range addrs(n2) {
 			b.awaitSource("b", p.Addr())
 		}
 		b.awaitSource("a", addrs(n1)[0].Addr())
-		machines.RestartAgent(t, b.Cluster, n2, "--gateway-mode", "", "--gateway-interface", "")
+		machines.MakeGateway(t, b.Cluster, n2, false)
 		b.awaitSource("b", addrs(n1)[0].Addr())
-		machines.RestartAgent(t, b.Cluster, n1, "--gateway-mode", "", "--gateway-interface", "")
+		machines.MakeGateway(t, b.Cluster, n1, false)
 		for i, n := range b.Nodes { // through the management port again
 			for _, p := range addrs(n) {
 				b.awaitSource([]string{"a", "b"}[i], p.Addr())
@@ -206,13 +205,11 @@ func (b bed) hostIsReached() {
 	}
 }
 
-// gatewayByHand stops n2's agent, makes n2 a gateway by hand, and undoes that. The master follows through the Node's
-// annotations.
+// gatewayByHand stops n2's agent, makes n2 a gateway by hand, undoes that, and starts the agent again. The master
+// follows through the Node's annotations.
 func (b bed) gatewayByHand(n1, n2 *node.Node) {
 	b.t.Helper()
-	if err := n2.StopService(b.t.Context(), node.Agent, syscall.SIGTERM); err != nil {
-		b.t.Fatal(err)
-	}
+	machines.StopAgent(b.t, b.Cluster, n2)
 	const helper = "--physical-bridge=" + node.PhysicalBridge
 	run := func(argv ...string) { b.t.Log(strings.Join(argv, " ") + "\n" + machines.Run(b.t, n2, argv...)) }
 	run(b.gatewayInit(n2)...)
@@ -236,14 +233,16 @@ func (b bed) gatewayByHand(n1, n2 *node.Node) {
 		`jsonpath={.metadata.annotations}`); strings.Contains(got, "l3-gateway-config") {
 		b.t.Errorf("the Node's annotations are %s", got)
 	}
+	machines.RestartAgent(b.t, b.Cluster, n2)
 }
 
 // byHandFlags are the common flags of the commands by hand. They also write annotations that the master writes
 // otherwise, so they need an administrator's rights.
 func (b bed) byHandFlags(n *node.Node) []string {
+	keys := machines.MasterKeys(b.t, b.Cluster, n)
+	nb := netip.AddrPortFrom(machines.Databases(b.Cluster)[0].Addr(), control.NBPort)
 	return []string{"--node-name", n.Spec.Name, "--kubeconfig", b.Control.AdminKubeconfig(), "--nb-address",
-		fmt.Sprintf("ssl:%s", netip.AddrPortFrom(n.Config.Control, control.NBPort)),
-		"--nb-privkey", b.Control.NBKeys().Key, "--nb-cert", b.Control.NBKeys().Cert, "--nb-cacert", b.Control.NBKeys().CA,
+		fmt.Sprintf("ssl:%s", nb), "--nb-privkey", keys.Key, "--nb-cert", keys.Cert, "--nb-cacert", keys.CA,
 		"--cluster-ip-subnet", "10.244.0.0/16,fd00:10:244::/48", "--datapath-type", "netdev"}
 }
 
@@ -263,7 +262,7 @@ func (b bed) byHand(n *node.Node) {
 	b.t.Helper()
 	for _, argv := range [][]string{
 		append([]string{"ovnkube", "minion-init", "--minion-switch-subnet", strings.Join(b.subnets(n), ","), "--mtu", "1400",
-			"--k8s-service-cidrs", "10.96.0.0/16,fd02::/112"}, b.byHandFlags(n)...),
+			"--k8s-service-cidrs", b.Options.ServiceCIDRs()}, b.byHandFlags(n)...),
 		b.gatewayInit(n),
 	} {
 		if out := machines.Run(b.t, n, argv...); out != "Nothing to do: it is as it should be." {

@@ -73,9 +73,9 @@ func (b bed) pins(t *testing.T) {
 	machines.RestartAgent(t, b.Cluster, n1, "--rampout-ip-subnets", strings.Join(b.subnets(n2), ","))
 	machines.RestartAgent(t, b.Cluster, n2, "--rampout-ip-subnets", "")
 	b.awaitSpread(time.Minute, "b", n1)
-	machines.Run(t, n1, "sh", "-c", "kill -9 $(cat /run/ovn/ovn-controller.pid)")
+	b.halt(t, n1)
 	b.awaitSpread(time.Minute, "b", n2) // the only egress path left
-	restart(t, n1, node.Controller)
+	b.resume(t, n1)
 	b.awaitSpread(time.Minute, "b", n1)
 	machines.RestartAgent(t, b.Cluster, n1, "--rampout-ip-subnets", "")
 	b.awaitSpread(time.Minute, "b", n2)

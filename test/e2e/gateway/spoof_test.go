@@ -215,7 +215,7 @@ func (b bed) boundPrograms() {
 		for f, to := range machines.ManagementAddresses(b.t, b.Cluster, other.Spec.Name) {
 			own := addrs(n)[f].Addr().String()
 			machines.Run(b.t, other, "ip", "neigh", "flush", "to", own)
-			if out, err := n.Run(b.t.Context(), "ping", "-n", "-c3", "-W2", "-I", own, to.String()); err != nil {
+			if out, err := n.Run(b.t.Context(), "ping", "-n", "-c3", "-i0.2", "-W2", "-I", own, to.String()); err != nil {
 				b.t.Errorf("%s asks %s from %s: %v\n%s", n.Spec.Name, to, own, err, out)
 			}
 		}

@@ -20,12 +20,13 @@ import (
 // podLimit is how long the chart may take to replace an agent's pod.
 const podLimit = 2 * time.Minute
 
-// RestartAgent restarts a node's agent with additional flags, and waits until it is ready. Flags are pairs of a name
-// and a value. On a cluster of the chart it replaces the agent's pod, with its ovn-controller.
+// RestartAgent restarts a node's agent with additional flags, and waits until it is ready. It also starts one that
+// StopAgent has stopped. Flags are pairs of a name and a value. On a cluster of the chart it replaces the agent's pod,
+// with its ovn-controller.
 func RestartAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, flags ...string) {
 	t.Helper()
 	if c.RunsChart() {
-		replaceAgent(t, c, n, flags)
+		replaceAgent(t, c, n, nil, flags)
 		return
 	}
 	services, err := n.Services(t.Context())
@@ -57,11 +58,64 @@ func RestartAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, flags ...strin
 	})
 }
 
-// replaceAgent gives the chart's DaemonSet other flags, and replaces the pod of one node. Pods of other nodes stay as
-// they are: the DaemonSet then replaces none by itself.
-func replaceAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, flags []string) {
+// StopAgent ends a node's agent, and leaves its ovn-controller running. RestartAgent starts it again. On a cluster of
+// the chart, another program takes the agent's place in its pod: the kubelet would start the agent again.
+func StopAgent(t *testing.T, c *sandbox.Cluster, n *node.Node) {
 	t.Helper()
-	const set, agent = "daemonset/ovnkube-node", "agent"
+	if c.RunsChart() {
+		replaceAgent(t, c, n, []string{"sh", "-c", "exec sleep infinity"}, nil)
+		return
+	}
+	if err := n.StopService(t.Context(), node.Agent, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MakeGateway makes a node a gateway, or an ordinary node. On a cluster of the chart, which gives all agents the same
+// flags, the Node gets a label, or loses it.
+func MakeGateway(t *testing.T, c *sandbox.Cluster, n *node.Node, gateway bool) {
+	t.Helper()
+	key, value, _ := strings.Cut(node.GatewayLabel, "=")
+	switch {
+	case c.RunsChart() && gateway:
+		Kubectl(t, c, "", "label", "node", n.Spec.Name, key+"="+value)
+	case c.RunsChart():
+		Kubectl(t, c, "", "label", "node", n.Spec.Name, key+"-")
+	case gateway:
+		RestartAgent(t, c, n, "--gateway-mode", "shared", "--gateway-interface", node.PhysicalBridge)
+	default:
+		RestartAgent(t, c, n, "--gateway-mode", "", "--gateway-interface", "")
+	}
+}
+
+// OvnkubeOn runs ovnkube on a node with the agent's settings, and returns what it printed.
+func OvnkubeOn(ctx context.Context, c *sandbox.Cluster, n *node.Node, args ...string) (string, error) {
+	if c.RunsChart() {
+		return InAgent(ctx, c, n, append([]string{"ovnkube"}, args...)...)
+	}
+	return n.Run(ctx, append([]string{"ovnkube"}, args...)...)
+}
+
+// InAgent runs a program in the container of a node's agent, on a cluster of the chart. It returns all that it printed.
+func InAgent(ctx context.Context, c *sandbox.Cluster, n *node.Node, argv ...string) (string, error) {
+	pod, err := agentPod(ctx, c, n)
+	if err != nil {
+		return "", err
+	}
+	out, err := c.Kubectl(ctx, append([]string{"--namespace", sandbox.Namespace, "exec", pod.Name, "--container", agent,
+		"--"}, argv...)...).CombinedOutput()
+	return string(out), err
+}
+
+// agent is the name of the agent's container in the chart.
+const agent = "agent"
+
+// replaceAgent gives the chart's DaemonSet other flags, or a command for the agent's container, and replaces the pod of
+// one node. Pods of other nodes stay as they are: the DaemonSet then replaces none by itself. A command is no agent, so
+// that its pod does not become ready.
+func replaceAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, command, flags []string) {
+	t.Helper()
+	const set = "daemonset/ovnkube-node"
 	before, err := agentPod(t.Context(), c, n)
 	if err != nil {
 		t.Fatal(err)
@@ -71,12 +125,12 @@ func replaceAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, flags []string
 		args = slices.DeleteFunc(args, func(a string) bool { return strings.HasPrefix(a, flags[f]+"=") })
 		args = append(args, flags[f]+"="+flags[f+1])
 	}
-	list, err := json.Marshal(args)
+	container, err := json.Marshal(map[string]any{"name": agent, "command": command, "args": args}) // null is none
 	if err != nil {
 		t.Fatal(err)
 	}
 	patch := fmt.Sprintf(`{"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": null}, "template": {"spec": `+
-		`{"containers": [{"name": %q, "args": %s}]}}}}`, agent, list)
+		`{"containers": [%s]}}}}`, container)
 	kubectl := func(args ...string) string {
 		t.Helper()
 		return Kubectl(t, c, "", append([]string{"--namespace", sandbox.Namespace}, args...)...)
@@ -90,21 +144,33 @@ func replaceAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, flags []string
 		return ""
 	})
 	kubectl("delete", "pod", before.Name)
-	Within(t, podLimit, "the agent of "+n.Spec.Name+" is ready", func(ctx context.Context) string {
+	Within(t, podLimit, "the new pod of the agent of "+n.Spec.Name, func(ctx context.Context) string {
 		after, err := agentPod(ctx, c, n)
 		if err != nil {
 			return err.Error()
 		}
-		if have := after.Spec.Containers[containerIndex(after, agent)].Args; !slices.Equal(have, args) {
-			return fmt.Sprintf("pod %s has the flags %v, want %v", after.Name, have, args)
+		if have := after.Spec.Containers[containerIndex(after, agent)]; !slices.Equal(have.Args, args) ||
+			!slices.Equal(have.Command, command) {
+			return fmt.Sprintf("pod %s has the flags %v %v, want %v %v", after.Name, have.Command, have.Args, command, args)
 		}
-		if after.UID == before.UID || !slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		}) {
+		if after.UID == before.UID || !replaced(after, command != nil) {
 			return fmt.Sprintf("pod %s: %+v", after.Name, after.Status.ContainerStatuses)
 		}
 		return ""
 	})
+}
+
+// replaced tells whether a pod is ready, or, without an agent, all of it but the agent.
+func replaced(p corev1.Pod, without bool) bool {
+	if !without {
+		return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses,
+		func(s corev1.ContainerStatus) bool {
+			return s.State.Running == nil || s.Name != agent && !s.Ready
+		})
 }
 
 // agentPod is the chart's pod with a node's agent.

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/test/sandbox"
 	"github.com/northbound-net/northbound/test/sandbox/control"
 	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
 	"github.com/northbound-net/northbound/test/sandbox/sctp"
 )
 
@@ -55,6 +58,34 @@ func FlowsInSync(t *testing.T, c *sandbox.Cluster) {
 	if _, err := c.NBCtl(t.Context(), "--wait=hv", "--timeout=60", "sync"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Databases are the addresses of the machine with the databases of a cluster.
+func Databases(c *sandbox.Cluster) []netip.Prefix {
+	if c.RunsChart() {
+		return c.Nodes[0].Config.Addrs
+	}
+	return c.Control.Config.Addrs
+}
+
+// MasterKeys are those of the master for the Northbound database, as files that a node can read. On a cluster of the
+// chart they are taken from the master's pod.
+func MasterKeys(t *testing.T, c *sandbox.Cluster, n *node.Node) control.Keys {
+	t.Helper()
+	if !c.RunsChart() {
+		return c.Control.NBKeys()
+	}
+	taken := func(name string) string {
+		file := filepath.Join(n.Spec.Dir(), name)
+		text := Kubectl(t, c, "", "--namespace", sandbox.Namespace, "exec", "daemonset/ovnkube-master", "--container",
+			"master", "--", "cat", "/certificates/"+name)
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	pair := taken("ovn-nb-current.pem")
+	return control.Keys{Key: pair, Cert: pair, CA: taken("ovn-nb-ca.crt")}
 }
 
 // Addresses returns an object's addresses at a JSON path, such as "{.status.podIPs[*].ip}".

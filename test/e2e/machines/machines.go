@@ -19,6 +19,8 @@ import (
 const (
 	upLimit  = 15 * time.Minute // for starting the cluster, which may download and build
 	deadline = 60 * time.Second // of every wait
+	// Between two looks. Most conditions hold soon, and looking for those that do not costs a busy machine time.
+	firstPause, longestPause = 5 * time.Millisecond, 100 * time.Millisecond
 )
 
 // Up starts a sandbox, and takes it down when the test ends. By then, no node's switch may have crashed or dropped a
@@ -101,9 +103,7 @@ func Within(t *testing.T, limit time.Duration, what string, ok func(context.Cont
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		why := ok(ctx)
 		if why == "" {
 			return
@@ -111,7 +111,7 @@ func Within(t *testing.T, limit time.Duration, what string, ok func(context.Cont
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: %s", what, why)
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (b bed) keeps(t *testing.T, to netip.AddrPort, who string) {
 
 // withoutGateways makes n1 an ordinary node: pods, and the answers, then use the egress path of their own nodes.
 func (b bed) withoutGateways(t *testing.T) {
-	machines.RestartAgent(t, b.Cluster, b.Nodes[0], "--gateway-mode", "", "--gateway-interface", "")
+	machines.MakeGateway(t, b.Cluster, b.Nodes[0], false)
 	machines.Eventually(t, "no policy leads answers back", func(ctx context.Context) string {
 		out, err := b.NBCtl(ctx, "--bare", "--columns=match", "find", "Logical_Router_Policy", "priority=1000")
 		if err != nil {
