@@ -47,11 +47,11 @@ func tryMultus(t *testing.T, c *sandbox.Cluster) {
 	defer putMultusInFront(t, c, n1)()
 	usesMultus(t, c, n1)
 	apply(t, c, podWith("mixed", "one", "n1", "blue, lan, green@inner")+podWith("mixed", "two", "n1", "lan")+
-		podWith("mixed", "far", "n2", "blue, green")+podWith("mixed", "plain", "n1", ""), "mixed",
+		podWith("mixed", "far", "n2", "blue, green")+plainPod("plain", "n1"), "mixed",
 		"one", "two", "far", "plain")
 	t.Run("the cluster's own network", func(t *testing.T) {
 		for from, to := range map[string]string{"far": "plain", "plain": "far", "one": "two"} {
-			answers(t, c, "mixed", from, to, podIPsIn(t, c, "mixed", to))
+			answers(t, c, "mixed", from, to, podIPs(t, c, to))
 		}
 	})
 	t.Run("another plugin", func(t *testing.T) {
@@ -110,11 +110,12 @@ mv %[4]s.new %[4]s`, member.BinDir, multusKubeconfig, text, multusConf, multusLo
 	}
 }
 
-// usesMultus waits until the runtime of a node calls Multus: it sees a new configuration a moment later.
+// usesMultus waits until the agent of a node has seen that Multus is there, and the runtime calls it.
 func usesMultus(t *testing.T, c *sandbox.Cluster, n *node.Node) {
 	t.Helper()
+	machines.AwaitOutput(t, n, "0", "sh", "-c", "grep -c cniVersions /etc/cni/net.d/10-ovn-kubernetes.conflist; true")
 	machines.Eventually(t, "the runtime calls Multus", func(ctx context.Context) string {
-		apply(t, c, podWith("mixed", "probe", n.Spec.Name, ""), "mixed", "probe")
+		apply(t, c, plainPod("probe", n.Spec.Name), "mixed", "probe")
 		machines.Kubectl(t, c, "", "delete", "pod", "-n", "mixed", "probe", "--timeout=60s")
 		if out, err := n.Run(ctx, "grep", "Add: mixed:probe:", multusLog); err != nil {
 			return fmt.Sprintf("%v %s: want a line of Multus about the pod", err, out)
@@ -123,10 +124,23 @@ func usesMultus(t *testing.T, c *sandbox.Cluster, n *node.Node) {
 	})
 }
 
-// podIPsIn is the addresses of a pod in the cluster's own network.
-func podIPsIn(t *testing.T, c *sandbox.Cluster, namespace, pod string) []netip.Addr {
+// plainPod is a pod that asks for no network.
+func plainPod(name, node string) string {
+	asks := ", annotations: {k8s.v1.cni.cncf.io/networks: \"\"}"
+	return strings.Replace(podWith("mixed", name, node, ""), asks, "", 1)
+}
+
+// podIPs is a pod's addresses in the cluster's own network.
+func podIPs(t *testing.T, c *sandbox.Cluster, pod string) (out []netip.Addr) {
 	t.Helper()
-	return on(t, c, namespace, pod, "eth0")
+	text := machines.Kubectl(t, c, "", "get", "pod", "-n", "mixed", pod, "-o", "jsonpath={.status.podIPs[*].ip}")
+	for _, a := range strings.Fields(text) {
+		out = append(out, netip.MustParseAddr(a))
+	}
+	if len(out) != 2 {
+		t.Fatalf("pod %s has the addresses %v, want two", pod, out)
+	}
+	return out
 }
 
 // hostInLAN has a host of the NICs' network ask a pod there.
