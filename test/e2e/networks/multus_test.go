@@ -45,6 +45,7 @@ func tryMultus(t *testing.T, c *sandbox.Cluster) {
 	machines.Kubectl(t, c, mixed, "apply", "-f", "-")
 	defer machines.Kubectl(t, c, "", "delete", "namespace", "mixed", "--timeout=90s")
 	defer putMultusInFront(t, c, n1)()
+	defer logMultus(t, c, n1)
 	usesMultus(t, c, n1)
 	apply(t, c, podWith("mixed", "one", "n1", "blue, lan, green@inner")+podWith("mixed", "two", "n1", "lan")+
 		podWith("mixed", "far", "n2", "blue, green")+plainPod("plain", "n1"), "mixed",
@@ -107,6 +108,16 @@ mv %[4]s.new %[4]s`, member.BinDir, multusKubeconfig, text, multusConf, multusLo
 	return func() {
 		machines.Run(t, n, "sh", "-ec", fmt.Sprintf("rm -rf %s %s; cd /opt/cni/bin; rm ovn-k8s-cni-overlay multus macvlan host-local",
 			multusConf, multusKubeconfig))
+	}
+}
+
+// logMultus logs what Multus and the kubelet say, if the test has failed.
+func logMultus(t *testing.T, c *sandbox.Cluster, n *node.Node) {
+	t.Helper()
+	if t.Failed() {
+		events := machines.Kubectl(t, c, "", "get", "events", "-n", "mixed", "-o", "custom-columns=ON:.involvedObject.name,"+
+			"TEXT:.message")
+		t.Logf("Events:\n%s\nMultus:\n%s", events, machines.Run(t, n, "tail", "-n", "40", multusLog))
 	}
 }
 
