@@ -82,8 +82,8 @@ func TestDelegatedRequests(t *testing.T) {
 	}
 }
 
-// Behind Multus the ADD of eth0 makes that alone: Multus refuses to ask for an interface that is there. It then asks for
-// each by the configuration of its definition, which perhaps does not say whose it is.
+// Behind Multus the ADD of eth0 makes that alone: Multus refuses to ask for an interface that is there. It then asks
+// for each by the configuration of its definition, which perhaps does not say whose it is.
 func TestBehindMultus(t *testing.T) {
 	if !testkit.Isolated(t) {
 		return

@@ -31,7 +31,7 @@ const (
 //go:embed testdata/multus.yaml
 var multusRights string
 
-// mixed has two networks of OVN, one with and one without the name that plugins are told, and one of the plugin macvlan.
+// mixed has two networks of OVN, of which one tells plugins its name, and one of the plugin macvlan.
 //
 //go:embed testdata/mixed.yaml
 var mixed string
@@ -106,8 +106,8 @@ cat >%[4]s.new <<'END'
 END
 mv %[4]s.new %[4]s`, member.BinDir, multusKubeconfig, text, multusConf, multusLog))
 	return func() {
-		machines.Run(t, n, "sh", "-ec", fmt.Sprintf("rm -rf %s %s; cd /opt/cni/bin; rm ovn-k8s-cni-overlay multus macvlan host-local",
-			multusConf, multusKubeconfig))
+		machines.Run(t, n, "sh", "-ec", "cd /opt/cni/bin; rm ovn-k8s-cni-overlay multus macvlan host-local "+multusConf+" "+
+			multusKubeconfig)
 	}
 }
 

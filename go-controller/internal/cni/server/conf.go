@@ -64,8 +64,8 @@ type request struct {
 
 // requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network
 // unless the field network names another. The configuration of a NetworkAttachmentDefinition may have netAttachDefName.
-// One without that is known by its type: it is about the interface, in the network that the pod's annotation has for it.
-// A malformed configuration is reported by the command, unless that is DEL.
+// One without that is known by its type: it is about the interface, in the network that the pod's annotation has for
+// it. A malformed configuration is reported by the command, unless that is DEL.
 func requestOf(r protocol.Request) *request {
 	out := &request{Request: r, in: cluster.Attachment{Network: names.Own}}
 	var conf struct {
