@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds into bin/: with "product" ovnkube, with the links of its classic names, ovn_cni and kubectl-northbound; with
 # "plugin" the latter for each platform; with "release" the programs of the image, and the one that packs them; with
-# "helm" helm, and the chart; with "kubeadm" kubeadm, and the programs of the containers that it starts, and flannel; else
-# the sandbox's programs, and the manifests that it applies.
+# "helm" helm, and the chart; with "kubeadm" kubeadm, and the programs of the containers that it starts, and flannel; with
+# "multus" Multus; else the sandbox's programs, and the manifests that it applies.
 # The first time that compiles Kubernetes' API server and kubelet, which takes minutes; after that Go's cache has them.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -65,6 +65,11 @@ if [ "${1:-}" = kubeadm ]; then
   build kubernetes/ build "" github.com/flannel-io/flannel/cmd/install_conf
   cd plugin
   build kubernetes/flannel build "" github.com/containernetworking/plugins/plugins/meta/flannel
+  exit
+fi
+if [ "${1:-}" = multus ]; then
+  cd multus
+  build multus build "" gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
   exit
 fi
 mkdir -p "$bin/manifests"

@@ -11,8 +11,10 @@ trap 'rm -f "$log"' EXIT
 
 # packages DIRECTORY loads what is built there: loading downloads the modules.
 packages() {
-  # Two modules only pin a program.
-  [ "$1" = test/helm ] || [ "$1" = test/flannel/plugin ] || go list -C "$1" -deps -test ./... || return
+  case $1 in
+  test/helm | test/flannel/plugin | test/multus) ;; # these only pin a program
+  *) go list -C "$1" -deps -test ./... || return ;;
+  esac
   case $1 in
   .) go list -C "$1" -deps tool ;; # the CNI plugins that tests build, and the generator of models
   test)
@@ -23,6 +25,7 @@ packages() {
   test/helm) go list -C "$1" -deps helm.sh/helm/v4/cmd/helm ;;
   test/flannel) go list -C "$1" -deps github.com/flannel-io/flannel/cmd/install_conf ;;
   test/flannel/plugin) go list -C "$1" -deps github.com/containernetworking/plugins/plugins/meta/flannel ;;
+  test/multus) go list -C "$1" -deps gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus ;;
   test/conformance/suite)
     go list -C "$1" -deps github.com/onsi/ginkgo/v2/ginkgo k8s.io/kubernetes/test/images/agnhost \
       k8s.io/kubernetes/test/images/regression-issue-74839 && go list -C "$1" -deps -test k8s.io/kubernetes/test/e2e

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
+	"github.com/northbound-net/northbound/go-controller/internal/cniconf"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/before"
@@ -156,6 +157,7 @@ func refuseTCP(c config.Node, log *slog.Logger, where string, addresses []string
 func (a *Agent) cniServer() *server.Server {
 	return &server.Server{
 		Switch: a.ovs, Pods: a.kube, Node: a.gate, Observer: observer{a.metrics}, Log: a.log, Binding: a.ovs.Binding,
+		MultusFirst: func() bool { return cniconf.MultusFirst(a.config.CNIConfDir) },
 	}
 }
 

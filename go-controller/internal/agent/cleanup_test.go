@@ -84,8 +84,8 @@ func newCleanupBed(t *testing.T) *cleanupBed {
 	b.awaitReady(t)
 	// The kernel adds the routes of a link-local address a second later.
 	awaitOutput(t, "", "ip", "-6", "addr", "show", "tentative")
-	testkit.Run(t, "sh", "-ec", "touch /run/plugins/ovn_cni; mkdir "+stateDir+"; cd "+stateDir+
-		"; mkdir certificates")
+	testkit.Run(t, "sh", "-ec", "cd /run/plugins; touch ovn_cni; ln -s ovn_cni ovn-k8s-cni-overlay; mkdir "+stateDir+
+		"; cd "+stateDir+"; mkdir certificates")
 	b.cleanup = cleanup.Node{
 		OVSAddress: b.config.OVSAddress, OVNRunDir: b.config.OVNRunDir, CNIConfDir: b.config.CNIConfDir,
 		CNIBinDir: b.config.CNIBinDir, CNISocketDir: b.config.CNISocketDir, StateDir: stateDir,
@@ -162,6 +162,7 @@ func (b *cleanupBed) dryRun(t *testing.T) {
 		"- route 10.128.0.0/14 via 10.128.2.1", "- nftables' table inet northbound\n",
 		"- nftables' table netdev northbound\n",
 		"~ sysctl net/ipv4/ip_forward = 0 (was: sysctl net/ipv4/ip_forward = 1)\n", "- /run/plugins/ovn_cni\n",
+		"- /run/plugins/ovn-k8s-cni-overlay\n",
 		"- " + socketDir + "/ovn-cni-server.sock\n",
 		"- " + stateDir + "/certificates\n", "~ external_ids:system-id=chassis-1 (was: ",
 	} {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/northbound-net/northbound/go-controller/internal/atomicfile"
+	"github.com/northbound-net/northbound/go-controller/internal/cniconf"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -21,7 +22,7 @@ const portmap = "portmap"
 // Runtimes that know version 1.1.0 choose from cniVersions. Older ones read cniVersion.
 type conflist struct {
 	CNIVersion  string       `json:"cniVersion"`
-	CNIVersions []string     `json:"cniVersions"`
+	CNIVersions []string     `json:"cniVersions,omitempty"`
 	Name        string       `json:"name"`
 	Plugins     []pluginConf `json:"plugins"`
 }
@@ -38,15 +39,21 @@ type pluginConf struct {
 // confBytes is the file's contents. A connection to a hostPort gets the node's
 // management address as its source. So the pod's answer comes back through this node's
 // address translation, wherever else the pod's packets leave the cluster.
-func confBytes(socket string, withPortmap bool) ([]byte, error) {
+//
+// Multus chooses from cniVersions by itself, and gives the runtime a result of that version, whether or not the runtime
+// knows it. So there is nothing to choose behind Multus.
+func confBytes(socket string, withPortmap, behindMultus bool) ([]byte, error) {
 	plugins := []pluginConf{{Type: names.CNIPlugin, Socket: socket}}
 	if withPortmap {
 		plugins = append(plugins,
 			pluginConf{Type: portmap, Capabilities: map[string]bool{"portMappings": true}, SNAT: true, MasqAll: true})
 	}
-	b, err := json.MarshalIndent(conflist{
-		CNIVersion: "1.0.0", CNIVersions: []string{"0.4.0", "1.0.0", "1.1.0"}, Name: "ovn-kubernetes", Plugins: plugins,
-	}, "", "  ")
+	conf := conflist{CNIVersion: "1.0.0", CNIVersions: []string{"0.4.0", "1.0.0", "1.1.0"}, Name: "ovn-kubernetes",
+		Plugins: plugins}
+	if behindMultus {
+		conf.CNIVersions = nil
+	}
+	b, err := json.MarshalIndent(conf, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the CNI configuration: %w", err)
 	}
@@ -59,7 +66,7 @@ func confBytes(socket string, withPortmap bool) ([]byte, error) {
 func keepConf(c config.Node) (line string, err error) {
 	info, statErr := os.Stat(filepath.Join(c.CNIBinDir, portmap))
 	chained := statErr == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
-	want, err := confBytes(c.CNISocket(), chained)
+	want, err := confBytes(c.CNISocket(), chained, cniconf.MultusFirst(c.CNIConfDir))
 	if err != nil {
 		return "", err
 	}

@@ -192,10 +192,11 @@ func (n Node) configuration() ([]step, error) {
 	return removeAll(filepath.Join(n.CNIConfDir, names.CNIConfFile))
 }
 
-// files removes the plugin, what the agent has in its runtime directory, and what the chart keeps on the machine.
+// files removes the plugin and its link, what the agent has in its runtime directory, and what the chart keeps on the
+// machine.
 func (n Node) files() ([]step, error) {
-	all := []string{filepath.Join(n.CNIBinDir, names.CNIPlugin), n.socket(),
-		filepath.Join(n.CNISocketDir, before.FileName), filepath.Join(n.StateDir, "certificates")}
+	all := []string{filepath.Join(n.CNIBinDir, names.CNIPlugin), filepath.Join(n.CNIBinDir, names.OverlayPlugin),
+		n.socket(), filepath.Join(n.CNISocketDir, before.FileName), filepath.Join(n.StateDir, "certificates")}
 	more, err := n.databaseFiles()
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
+	"github.com/northbound-net/northbound/go-controller/internal/cni/server"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -76,6 +77,49 @@ func TestDelegatedRequests(t *testing.T) {
 	lan.as(protocol.Del).succeed(t)
 	own.as(protocol.Del).succeed(t)
 	blue.as(protocol.Del).succeed(t)
+	if got := left(t); got != "" {
+		t.Errorf("left on the node:\n%s", got)
+	}
+}
+
+// Behind Multus the ADD of eth0 makes that alone: Multus refuses to ask for an interface that is there. It then asks
+// for each by the configuration of its definition, which perhaps does not say whose it is.
+func TestBehindMultus(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	b.stop()
+	b.startServer(t, func(s *server.Server) {
+		s.Timeout, s.MultusFirst = 20*time.Second, func() bool { return true }
+	})
+	b.startOVN(t, true)
+	p := tenant()
+	logicalPort(t, p)
+	b.create(t, p, true)
+	own := add(p, idA, netns(t, "web")).in("1.1.0")
+	result := own.succeed(t)
+	if got := testkit.Run(t, "ip", "-n", "web", "-br", "link"); !strings.Contains(got, "eth0@") ||
+		strings.Contains(got, "net") {
+		t.Errorf("in the pod after the ADD of eth0: %s", got)
+	}
+	blue, lan := own, own
+	blue.ifName, blue.extra = "net1", map[string]any{"type": names.OverlayPlugin, "topology": "layer2"}
+	lan.ifName = "net2"
+	lan.extra = map[string]any{"type": names.OverlayPlugin, "topology": "localnet", "netAttachDefName": "shop/lan"}
+	got := blue.succeed(t)
+	wantDelegated(t, got)
+	blue.as(protocol.Check).after(got).succeed(t)
+	lan.as(protocol.Check).after(lan.succeed(t)).succeed(t)
+	own.as(protocol.Check).after(result).succeed(t)
+
+	lan.as(protocol.Del).succeed(t)
+	blue.as(protocol.Del).succeed(t)
+	if got := testkit.Run(t, "ip", "-n", "web", "-br", "link"); !strings.Contains(got, "eth0@") ||
+		strings.Contains(got, "net") {
+		t.Errorf("in the pod after DEL of the further interfaces: %s", got)
+	}
+	own.as(protocol.Del).succeed(t)
 	if got := left(t); got != "" {
 		t.Errorf("left on the node:\n%s", got)
 	}

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,17 +12,20 @@ import (
 
 	"github.com/containernetworking/cni/pkg/invoke"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cniconf"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // conflist is what matters of a CNI configuration (CNI specification 1.1.0,
 // section 1).
 type conflist struct {
-	CNIVersion string `json:"cniVersion"`
-	Plugins    []struct {
-		Type   string `json:"type"`
-		Socket string `json:"socket"`
-	} `json:"plugins"`
+	CNIVersion string   `json:"cniVersion"`
+	Plugins    []plugin `json:"plugins"`
+}
+
+type plugin struct {
+	Type   string `json:"type"`
+	Socket string `json:"socket"`
 }
 
 func (h *facts) readConf() (c conflist, path string, err error) {
@@ -45,13 +47,14 @@ func checkCNIConf(ctx context.Context, h *facts) Finding {
 		return problem("no CNI configuration: %v", err).fixed(rewrite)
 	}
 	// Runtimes take the first file of the directory (libcni.ConfFiles).
-	first, err := firstConf(h.c.Node.CNIConfDir)
+	files, err := cniconf.Files(h.c.Node.CNIConfDir)
 	if err != nil {
 		return unchecked("%v", err)
 	}
-	if first != names.CNIConfFile {
-		return problem("%s comes before %s in %s: the runtime takes that one", first, names.CNIConfFile, h.c.Node.CNIConfDir).
-			fixed("mv " + filepath.Join(h.c.Node.CNIConfDir, first) + " /root/")
+	multus := cniconf.MultusFirst(h.c.Node.CNIConfDir)
+	if len(files) > 0 && files[0] != names.CNIConfFile && !multus {
+		return problem("%s comes before %s in %s: the runtime takes that one", files[0], names.CNIConfFile,
+			h.c.Node.CNIConfDir).fixed("mv " + filepath.Join(h.c.Node.CNIConfDir, files[0]) + " /root/")
 	}
 	socket := ""
 	for _, p := range conf.Plugins {
@@ -69,30 +72,19 @@ func checkCNIConf(ctx context.Context, h *facts) Finding {
 		return problem("nobody listens for %s: %v", names.CNIPlugin, err).fixed("systemctl restart ovnkube-node")
 	}
 	conn.Close()
+	if multus {
+		return ok("%s, version %s, behind Multus, and the agent listens", path, conf.CNIVersion)
+	}
 	return ok("%s, version %s, and the agent listens", path, conf.CNIVersion)
-}
-
-// firstConf is the file that runtimes take.
-func firstConf(dir string) (string, error) {
-	entries, err := os.ReadDir(dir) // sorted by name
-	if err != nil {
-		return "", err
-	}
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
-			return e.Name(), nil
-		}
-	}
-	return "", errors.New("there is none")
 }
 
 func checkCNIPlugins(ctx context.Context, h *facts) Finding {
 	conf, _, err := h.readConf()
 	if err != nil {
-		conf.Plugins = []struct {
-			Type   string `json:"type"`
-			Socket string `json:"socket"`
-		}{{Type: names.CNIPlugin}}
+		conf.Plugins = []plugin{{Type: names.CNIPlugin}}
+	}
+	if cniconf.MultusFirst(h.c.Node.CNIConfDir) {
+		conf.Plugins = append(conf.Plugins, plugin{Type: names.OverlayPlugin})
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
 	defer cancel()
@@ -100,6 +92,9 @@ func checkCNIPlugins(ctx context.Context, h *facts) Finding {
 	for _, p := range conf.Plugins {
 		path := filepath.Join(h.c.Node.CNIBinDir, p.Type)
 		install := "install -m 755 " + p.Type + " " + h.c.Node.CNIBinDir + "/"
+		if p.Type == names.OverlayPlugin {
+			install = "ln -sf " + names.CNIPlugin + " " + path
+		}
 		if _, err := os.Stat(path); err != nil {
 			return problem("the plugin is missing: %v", err).fixed(install,
 				"# when the runtime looks elsewhere, --cni-bin-dir is another")

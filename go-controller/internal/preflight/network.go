@@ -80,7 +80,7 @@ func checkOtherNetwork(c Config, f Facts) doctor.Finding {
 		chains = slices.DeleteFunc(chains, func(begin string) bool { return begin == "FLANNEL-" })
 	}
 	for _, file := range f.ConfFiles {
-		if flannel && strings.Contains(file, "flannel") {
+		if flannel && strings.Contains(file, "flannel") || f.Multus && file == f.ConfFiles[0] {
 			continue
 		}
 		if file < names.CNIConfFile { // runtimes take the first (libcni.ConfFiles)

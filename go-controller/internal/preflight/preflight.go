@@ -33,6 +33,7 @@ type Facts struct {
 	Links     map[string]bool   // names of interfaces
 	Chains    []nft.Chain
 	ConfFiles []string        // file names in the directory of CNI configurations
+	Multus    bool            // the first of them is that of Multus, which is no other network
 	Processes map[string]bool // names of running programs
 	Busy      map[Port]error  // ports that nothing can listen on, and why
 	Underlay  []Underlay      // where the tunnel addresses are
@@ -80,8 +81,8 @@ func Checks() []Check {
 			"machine's own Open vSwitch does not run", checkPrograms},
 		{"ports", "nothing else listens where Northbound, OVN and the tunnels do", checkPorts},
 		{"mtu", "the interface of the tunnels has room for the pods' packets and the tunnel's header", checkMTU},
-		{"other-network", "no other network plugin has interfaces, rules, or a configuration that comes before ours",
-			checkOtherNetwork},
+		{"other-network", "no other network plugin than Multus has interfaces, rules, or a configuration that comes " +
+			"before ours", checkOtherNetwork},
 		{"kube-proxy", "kube-proxy does not run, and has left no rules: they would catch packets to services first",
 			checkKubeProxy},
 		{"firewall", "no firewall drops what the node forwards between pods and other machines", checkFirewall},

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cniconf"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet"
@@ -124,9 +123,10 @@ func (f *Facts) network(c Config) {
 	if f.UFW, err = readUFW("/"); err != nil {
 		f.Unknown["ufw"] = err
 	}
-	if f.ConfFiles, err = confFiles(c.Node.CNIConfDir); err != nil {
+	if f.ConfFiles, err = cniconf.Files(c.Node.CNIConfDir); err != nil {
 		f.Unknown["other-network"] = err
 	}
+	f.Multus = cniconf.MultusFirst(c.Node.CNIConfDir)
 	for _, a := range tunnelAddresses(kernel, c.Node) {
 		place, _, err := kernel.Find(a)
 		if err != nil {
@@ -148,23 +148,6 @@ func tunnelAddresses(kernel *hostnet.Netlink, n config.Node) (out []netip.Addr) 
 		}
 	}
 	return out
-}
-
-// confFiles lists the files of a directory that runtimes take for network configurations (libcni.ConfFiles).
-func confFiles(dir string) (out []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading --cni-conf-dir: %w", err)
-	}
-	for _, e := range entries {
-		if slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())) {
-			out = append(out, e.Name())
-		}
-	}
-	return out, nil
 }
 
 // processes reads the names of running programs (proc_pid_comm(5)).

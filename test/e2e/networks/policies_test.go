@@ -72,13 +72,14 @@ func expect(t *testing.T, c *sandbox.Cluster, from string, to []netip.Addr, want
 	}
 }
 
-// TestFurther checks policies of further interfaces, and macvlans, on a cluster of their own.
+// TestFurther checks policies of further interfaces, macvlans and Multus, on a cluster of their own.
 func TestFurther(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "further-test", Nodes: 2, DualStack: true})
 	machines.Kubectl(t, c, "", "apply", "-f", crd)
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
 		"network-attachment-definitions.k8s.cni.cncf.io")
 	t.Run("macvlan", func(t *testing.T) { tryMacvlan(t, c) })
+	t.Run("Multus", func(t *testing.T) { tryMultus(t, c) })
 	t.Run("policies", func(t *testing.T) { tryPolicies(t, c) })
 }
 

@@ -89,14 +89,17 @@ func (p *pack) copy(path string, mode os.FileMode, from string) {
 func (s Source) programs(p *pack) {
 	p.copy("usr/bin/ovnkube", 0o755, filepath.Join(s.Programs, "ovnkube"))
 	p.copy("usr/bin/kubectl-northbound", 0o755, filepath.Join(s.Programs, "kubectl-northbound"))
-	p.copy("opt/cni/bin/ovn_cni", 0o755, filepath.Join(s.Programs, "ovn_cni"))      // where container runtimes look
-	links := map[string]string{"kubectl_complete-northbound": "kubectl-northbound"} // kubectl's completion looks for it
-	for _, name := range image.ClassicLinks() {
-		links[name] = "ovnkube"
+	p.copy("opt/cni/bin/ovn_cni", 0o755, filepath.Join(s.Programs, "ovn_cni")) // where container runtimes look
+	links := map[string]string{
+		"usr/bin/kubectl_complete-northbound": "kubectl-northbound", // kubectl's completion looks for it
+		"opt/cni/bin/ovn-k8s-cni-overlay":     "ovn_cni",            // Multus calls the plugin by this name
 	}
-	for name, to := range links {
+	for _, name := range image.ClassicLinks() {
+		links["usr/bin/"+name] = "ovnkube"
+	}
+	for path, to := range links {
 		if p.err == nil {
-			p.err = os.Symlink(to, filepath.Join(p.dir, "usr/bin", name))
+			p.err = os.Symlink(to, filepath.Join(p.dir, path))
 		}
 	}
 }

@@ -40,6 +40,7 @@ func TestPackage(t *testing.T) {
 	for _, step := range []struct{ script, want string }{
 		{"dpkg --install /first.deb", "Setting up northbound (1.2.3)"},
 		{"ovnkube version && kubectl-northbound --help && test -x /opt/cni/bin/ovn_cni", "look at a cluster's network"},
+		{"CNI_COMMAND=VERSION /opt/cni/bin/ovn-k8s-cni-overlay < /dev/null", "supportedVersions"},
 		{"ovn-k8s-watcher --help", "ovnkube watcher"},
 		{"kubectl_complete-northbound sta", "status"},
 		{"stat --format '%a %U' /etc/default/ovnkube-node", "600 root"},
@@ -58,6 +59,7 @@ func TestPackage(t *testing.T) {
 		{"grep disable /told", "disable --now ovnkube-master.service ovnkube-node.service"},
 		{"tail -n 1 /told", "daemon-reload"},
 		{"! command -v ovnkube ovn-k8s-watcher kubectl-northbound && ! test -e /opt/cni/bin/ovn_cni && " +
+			"! test -L /opt/cni/bin/ovn-k8s-cni-overlay && " +
 			"! ls /usr/lib/systemd/system/ovnkube-*", "No such file"},
 		{"tail -n 1 /etc/default/ovnkube-node", "NORTHBOUND_LOG_LEVEL=debug"},
 		{"dpkg --purge northbound", "Purging configuration files"},

@@ -25,6 +25,7 @@ func (s *Server) add(ctx context.Context, r *request) (result json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
+	r.oneByOne = !r.delegated && s.MultusFirst != nil && s.MultusFirst()
 	var settings Settings
 	err = s.phase(PhaseAgent, func() (err error) { settings, err = s.settings(ctx); return err })
 	if err != nil {

@@ -24,9 +24,9 @@ func sameAttached(a, b attached) bool {
 
 // attachments reads the attachments that the request is about from a pod's annotation. When the runtime asks for the
 // interface of the cluster's own network, these are all that the pod has: the one asked for first, then the further
-// ones in the order of their interfaces.
+// ones in the order of their interfaces. Behind Multus they are only those that Multus does not ask for.
 func (r *request) attachments(value string) ([]attached, error) {
-	if r.delegated {
+	if r.delegated && r.in.Network != "" {
 		net, ok, err := annotation.PodNetworkIn(value, r.in.Key())
 		if err == nil && !ok {
 			err = noEntry(r.in.Key())
@@ -40,13 +40,34 @@ func (r *request) attachments(value string) ([]attached, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, ok := all[r.in.Key()]
+	ofOwn := cluster.Attachment{Network: names.Own}
+	own, ok := all[ofOwn.Key()]
 	if !ok {
-		return nil, noEntry(r.in.Key())
+		return nil, noEntry(ofOwn.Key())
 	}
-	delete(all, r.in.Key())
+	delete(all, ofOwn.Key())
+	if r.delegated {
+		return byInterface(all, r.in.Interface)
+	}
 	more, err := further(all, r.IfName)
-	return append([]attached{{r.in, own}}, more...), err
+	if r.oneByOne {
+		more = slices.DeleteFunc(more, func(a attached) bool { return !a.isPrimary() })
+	}
+	return append([]attached{{ofOwn, own}}, more...), err
+}
+
+// byInterface is the attachment with this interface, whatever its network is called.
+func byInterface(entries map[string]annotation.PodNetwork, iface string) ([]attached, error) {
+	list, err := further(entries, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range list {
+		if a.Interface == iface {
+			return []attached{a}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: it has no entry for interface %q", annotation.PodNetworks, brief(iface))
 }
 
 func noEntry(key string) error {

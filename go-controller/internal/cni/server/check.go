@@ -53,13 +53,19 @@ func (s *Server) check(ctx context.Context, r *request) error {
 // pod's annotation, since prevResult does not have them.
 func (s *Server) compare(ctx context.Context, r *request, ref podRef, spec podif.Spec) error {
 	pod, known := s.podNow(ctx, ref)
-	first := r.in.Network.LogicalPort(ref.namespace, ref.name, r.in.Interface)
-	errs := []error{podif.Check(spec), s.checkPort(hostplan.PodPort(first, pod.UID, spec.ID, spec.Network))}
-	if !known || r.delegated || errors.Is(errs[0], podif.ErrNetns) {
-		return errors.Join(errs...)
-	}
+	errs := []error{podif.Check(spec)}
 	networks, err := r.attachments(pod.Network)
+	in := r.in
+	if r.delegated && err == nil {
+		in = networks[0].Attachment
+	}
+	if in.Network != "" {
+		port := in.Network.LogicalPort(ref.namespace, ref.name, in.Interface)
+		errs = append(errs, s.checkPort(hostplan.PodPort(port, pod.UID, spec.ID, spec.Network)))
+	}
 	switch {
+	case !known || r.delegated || errors.Is(errs[0], podif.ErrNetns):
+		return errors.Join(errs...)
 	case err != nil && annotation.AnyWaits(pod.Network): // a network is gone: a pod that runs is not concerned
 		return errors.Join(errs...)
 	case err != nil:

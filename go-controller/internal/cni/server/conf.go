@@ -56,15 +56,20 @@ type request struct {
 	// delegated is true for the request of a plugin such as Multus, which asks for one further interface. Other requests
 	// are about all interfaces of the container.
 	delegated bool
-	made      []string // the attachments that an ADD has made, by id
+	// oneByOne is true for an ADD of the cluster's own network before which Multus stands: it asks for the interfaces that
+	// the pod's author asks for, each by a delegated request. Multus refuses to ask for one that is there already.
+	oneByOne bool
+	made     []string // the attachments that an ADD has made, by id
 }
 
 // requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network
-// unless the field network names another. The configuration of a NetworkAttachmentDefinition has netAttachDefName. A
-// malformed configuration is reported by the command, unless that is DEL.
+// unless the field network names another. The configuration of a NetworkAttachmentDefinition may have netAttachDefName.
+// One without that is known by its type: it is about the interface, in the network that the pod's annotation has for
+// it. A malformed configuration is reported by the command, unless that is DEL.
 func requestOf(r protocol.Request) *request {
 	out := &request{Request: r, in: cluster.Attachment{Network: names.Own}}
 	var conf struct {
+		Type             string
 		Network          names.Network
 		NetAttachDefName string
 	}
@@ -72,7 +77,7 @@ func requestOf(r protocol.Request) *request {
 	if namespace, name, ok := strings.Cut(conf.NetAttachDefName, "/"); ok && conf.Network == "" {
 		conf.Network = names.Defined(namespace, name)
 	}
-	if err == nil && conf.Network != "" {
+	if err == nil && (conf.Network != "" || conf.Type == names.OverlayPlugin) {
 		out.in, out.delegated = cluster.Attachment{Network: conf.Network, Interface: r.IfName}, true
 	}
 	out.id = names.AttachmentID(r.ContainerID, out.in.Interface)

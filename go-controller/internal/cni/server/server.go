@@ -111,6 +111,8 @@ type Server struct {
 	Log      *slog.Logger
 	// Binding returns why a logical port is not up, "" if unknown. It is called when ADD has waited in vain.
 	Binding func(ctx context.Context, logicalPort string) string
+	// MultusFirst, if set, tells whether the runtime calls Multus instead of this plugin. It is asked at each ADD.
+	MultusFirst func() bool
 	// Timeout limits the time for a request. 0 stands for protocol.ServeTimeout.
 	Timeout time.Duration
 	// Reached, if set, is called after each of the Steps of an ADD. Tests end the agent or the plugin there.

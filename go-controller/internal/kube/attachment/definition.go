@@ -18,9 +18,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// Plugin is the type of the CNI plugin of this project in the configuration of a NetworkAttachmentDefinition.
-const Plugin = "ovn-k8s-cni-overlay"
-
 // netConf is such a configuration.
 type netConf struct {
 	CNIVersion          string          `json:"cniVersion"`
@@ -84,11 +81,12 @@ func isOurs(conf string) (bool, error) {
 		return false, fmt.Errorf("reading spec.config: %w", err)
 	}
 	for _, p := range c.Plugins {
-		if p.Type == Plugin {
-			return false, fmt.Errorf("spec.config: plugins has type %s, want it as the only plugin, without a list", Plugin)
+		if p.Type == names.OverlayPlugin {
+			return false, fmt.Errorf("spec.config: plugins has type %s, want it as the only plugin, without a list",
+				names.OverlayPlugin)
 		}
 	}
-	return c.Type == Plugin, nil
+	return c.Type == names.OverlayPlugin, nil
 }
 
 func (c netConf) identity(n *cluster.Network, name cluster.Name) error {
