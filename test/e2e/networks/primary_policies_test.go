@@ -208,7 +208,7 @@ func (t tenant) tryEgress() {
 func (t tenant) born() {
 	t.Helper()
 	taken, family := 0, map[bool]string{true: "10.77.0.%d", false: "fd77::%x"}
-	for _, role := range []string{"server", "friend", "stranger"} {
+	for _, role := range []string{"server", "friend"} { // the stranger chooses its addresses
 		taken = max(taken, int(on(t.T, t.c, t.ns, t.pod(role), "ovn-udn1")[0].As4()[3]))
 	}
 	var asking []*exec.Cmd
