@@ -137,7 +137,7 @@ func (s userSpec) conf(l *localnetSpec) (c netConf, field string, err error) {
 }
 
 func (s layer2Spec) conf() (c netConf, err error) {
-	if err = s.primarySpec.into(&c, s.Role); err != nil {
+	if err = s.into(&c, s.Role); err != nil {
 		return c, err
 	}
 	c.MTU = s.MTU
