@@ -12,11 +12,12 @@ cd "$(dirname "$0")/.."
 modules=$(go env GOMODCACHE)
 fresh=$PWD/bin/_modules         # the go command looks for no packages below a name with "_"
 downloads=$PWD/bin/_downloads   # the usual cache's zip files
+all=(. test test/oracles test/helm test/conformance/dns test/flannel test/flannel/plugin test/multus) # modules
 
 if [ "${1:-}" != inside ]; then
   test/need.sh go root apt || exit 1
   test/deps.sh race && test/need.sh cc || exit 1
-  test/modules.sh . test test/oracles test/helm test/conformance/dns test/flannel test/flannel/plugin test/multus || exit 1
+  test/modules.sh "${all[@]}" || exit 1
   rm -rf "$fresh" "$downloads"
   mkdir -p "$fresh" "$downloads" "$modules/cache/download" || exit 1
   trap 'rm -rf "$fresh"; rmdir "$downloads"' EXIT
@@ -44,8 +45,7 @@ prepare() {
 
 again() {
   mount --bind "$modules/cache/download" "$downloads" && mount --bind "$fresh" "$modules" &&
-    GOPROXY=file://$downloads,$(go env GOPROXY) test/modules.sh . test test/oracles test/helm test/conformance/dns \
-      test/flannel test/flannel/plugin test/multus
+    GOPROXY=file://$downloads,$(go env GOPROXY) test/modules.sh "${all[@]}"
 }
 
 compile() { for m in . test test/oracles; do go list -C "$m" -deps -test -export ./... >/dev/null || return; done; }
@@ -60,7 +60,7 @@ export GOPROXY=off
 prepare "building ovnkube, the sandbox and Kubernetes (the first time about 10 minutes)" make --no-print-directory sandbox
 prepare "helm, for the chart (the first time about 3 minutes)" test/build.sh helm
 prepare "kubeadm, what it starts, and flannel (the first time about 2 minutes)" test/build.sh kubeadm
-prepare "Multus (the first time about a minute)" test/build.sh multus
+prepare "Multus (the first time about 3 minutes)" test/build.sh multus
 prepare "the same programs as an earlier version" test/earlier.sh
 prepare "compiling the tests" compile
 prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race

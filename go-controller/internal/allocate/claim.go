@@ -122,7 +122,7 @@ func (u *update) dropClaim(name cluster.Name, held *claimLease) {
 func (u *update) adopt(c *cluster.IPAMClaim) bool {
 	var ports []port
 	for _, name := range u.s.PodsClaiming(c.Name) {
-		for n := range u.attached(name) {
+		for _, n := range u.portsOf(name) {
 			if p, ok := u.port(n); ok && claimName(p.Pod, p.asked) == c.Name && u.book.pods[n] != nil {
 				ports = append(ports, p)
 			}
@@ -139,19 +139,6 @@ func (u *update) adopt(c *cluster.IPAMClaim) bool {
 	u.claims[c.Name] = &claimLease{uid: c.UID, numbers: lease.numbers, pod: p.PodPort}
 	lease.claim = c.Name
 	return true
-}
-
-// attached lists the interfaces that a pod asks for in this network.
-func (u *update) attached(pod cluster.Name) map[cluster.PodPort]bool {
-	out := map[cluster.PodPort]bool{}
-	if o := u.s.Pods[pod]; o != nil {
-		for a := range u.s.Attachments(o) {
-			if a.Network == u.network.Name {
-				out[cluster.PodPort{Pod: pod, Interface: a.Interface}] = true
-			}
-		}
-	}
-	return out
 }
 
 // comparePortAges orders interfaces: those of the oldest pod come first.

@@ -132,11 +132,11 @@ func (u *update) lookAtAskersOn(nodes map[string]bool) {
 		return
 	}
 	for _, name := range u.s.PodsAskingFor(u.network.Name) {
-		pod := u.s.Pods[name]
-		for a := range u.s.Attachments(pod) {
-			if a.Network == u.network.Name && nodes[pod.Node] {
-				u.pods[cluster.PodPort{Pod: name, Interface: a.Interface}] = true
-			}
+		if !nodes[u.s.Pods[name].Node] {
+			continue
+		}
+		for _, p := range u.portsOf(name) {
+			u.pods[p] = true
 		}
 	}
 }
@@ -156,10 +156,16 @@ func (u *update) lookAtHosts() {
 // portsOn lists the interfaces that pods on a node ask for in this network.
 func (u *update) portsOn(node string) (out []cluster.PodPort) {
 	for _, n := range u.s.PodsOn(node) {
-		for a := range u.s.Attachments(u.s.Pods[n]) {
-			if a.Network == u.network.Name {
-				out = append(out, cluster.PodPort{Pod: n, Interface: a.Interface})
-			}
+		out = append(out, u.portsOf(n)...)
+	}
+	return out
+}
+
+// portsOf lists the interfaces that a pod asks for in this network.
+func (u *update) portsOf(pod cluster.Name) (out []cluster.PodPort) {
+	for a := range u.s.Attachments(u.s.Pods[pod]) {
+		if a.Network == u.network.Name {
+			out = append(out, cluster.PodPort{Pod: pod, Interface: a.Interface})
 		}
 	}
 	return out

@@ -1,6 +1,11 @@
 package cluster
 
-import "github.com/northbound-net/northbound/go-controller/internal/names"
+import (
+	"maps"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+)
 
 // claimPrimaries brings up to date which networks are to be the primary one of which namespaces, after a change of an
 // object.
@@ -11,7 +16,7 @@ func (s *State) claimPrimaries(r Ref) {
 		s.claimShared(r.Name.Namespace, r.Name.Name)
 	case KindClusterUserNetwork:
 		s.sharedPrimaries.Put(r.Name, s.claimsPrimary(r.Name))
-		for namespace := range s.Namespaces {
+		for _, namespace := range s.NamespacesOf(r) {
 			s.claimShared(namespace, r.Name.Name)
 		}
 	case KindNamespace:
@@ -19,6 +24,18 @@ func (s *State) claimPrimaries(r Ref) {
 			s.claimShared(r.Name.Name, shared.Name)
 		}
 	}
+}
+
+// NamespacesOf lists the namespaces whose primary network may be another after a change of a Namespace or of an object
+// that is a network, in no order.
+func (s *State) NamespacesOf(r Ref) []string {
+	switch r.Kind {
+	case KindClusterUserNetwork:
+		return slices.Collect(maps.Keys(s.Namespaces))
+	case KindNamespace:
+		return []string{r.Name.Name}
+	}
+	return []string{r.Name.Namespace}
 }
 
 // claimPrimary records that a network is to be the primary one of a namespace, or that it is not any more.

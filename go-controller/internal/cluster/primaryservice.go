@@ -46,8 +46,7 @@ func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []Service
 // ByExits is true for a service that everybody reaches if its pods are in a primary network, by way of exits: they
 // answer at its node ports.
 func (s *Service) ByExits(c config.Services) bool {
-	return !s.ExternalLocal && s.ServesNodePorts(c) &&
-		slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 })
+	return !s.ExternalLocal && s.hasNodePorts() && s.ServesNodePorts(c)
 }
 
 // ExitSlices is what the cluster's own network has in place of the endpoints of a service of a primary network: the

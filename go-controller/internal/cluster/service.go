@@ -91,6 +91,10 @@ func (s *Service) Equal(o Object) bool {
 // LocalFromOutside is true when clients outside the cluster can reach the service and, by externalTrafficPolicy Local,
 // get only the endpoints on the node that they reach it at.
 func (s *Service) LocalFromOutside() bool {
-	return s.ExternalLocal && len(s.ClusterIPs) > 0 && (len(s.ExternalIPs)+len(s.Ingress) > 0 ||
-		slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 }))
+	return s.ExternalLocal && len(s.ClusterIPs) > 0 && (len(s.ExternalIPs)+len(s.Ingress) > 0 || s.hasNodePorts())
+}
+
+// hasNodePorts is true when any port of the service has a node port.
+func (s *Service) hasNodePorts() bool {
+	return slices.ContainsFunc(s.Ports, func(p ServicePort) bool { return p.NodePort != 0 })
 }

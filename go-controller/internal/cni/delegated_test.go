@@ -19,6 +19,17 @@ func (c call) inNetwork(network, ifName string) call {
 	return c
 }
 
+// addByOVN is the ADD of a pod whose ports are OVN's, which has succeeded, and its result.
+func (b *bed) addByOVN(t *testing.T) (own call, result json.RawMessage) {
+	t.Helper()
+	b.startOVN(t, true)
+	p := tenant()
+	logicalPort(t, p)
+	b.create(t, p, true)
+	own = add(p, idA, netns(t, "web")).in("1.1.0")
+	return own, own.succeed(t)
+}
+
 // A delegating plugin such as Multus asks for interfaces that the ADD of the cluster's own network has made already. It
 // gets their results, and its DEL removes the one that it is about.
 func TestDelegatedRequests(t *testing.T) {
@@ -26,12 +37,7 @@ func TestDelegatedRequests(t *testing.T) {
 		return
 	}
 	b := newBed(t, 20*time.Second)
-	b.startOVN(t, true)
-	p := tenant()
-	logicalPort(t, p)
-	b.create(t, p, true)
-	own := add(p, idA, netns(t, "web")).in("1.1.0")
-	result := own.succeed(t)
+	own, result := b.addByOVN(t)
 	blue, lan := own.inNetwork("shop.blue", "net1"), own.inNetwork("shop.lan", "net2")
 	before := testkit.Run(t, "ip", "-o", "link", "show", "type", "veth")
 	for range 2 {
@@ -93,12 +99,7 @@ func TestBehindMultus(t *testing.T) {
 	b.startServer(t, func(s *server.Server) {
 		s.Timeout, s.MultusFirst = 20*time.Second, func() bool { return true }
 	})
-	b.startOVN(t, true)
-	p := tenant()
-	logicalPort(t, p)
-	b.create(t, p, true)
-	own := add(p, idA, netns(t, "web")).in("1.1.0")
-	result := own.succeed(t)
+	own, result := b.addByOVN(t)
 	if got := testkit.Run(t, "ip", "-n", "web", "-br", "link"); !strings.Contains(got, "eth0@") ||
 		strings.Contains(got, "net") {
 		t.Errorf("in the pod after the ADD of eth0: %s", got)

@@ -113,22 +113,19 @@ func networksOf(s *cluster.State, pod cluster.Name) (out []names.Network) {
 // After implements cluster.Index. A definition that goes or changes takes what was granted in its network.
 func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	t := &changed{}
+	if r.Kind == cluster.KindNamespace || r.Kind.Defines() {
+		for _, namespace := range s.NamespacesOf(r) {
+			x.primaryChanged(s, namespace, t)
+		}
+	}
 	switch r.Kind {
 	case cluster.KindNetworkPolicy, cluster.KindMultiNetworkPolicy:
 		x.policyChanged(s, r, t)
 	case cluster.KindNamespace:
-		x.primaryChanged(s, r.Name.Name, t)
 		for _, p := range x.networks {
 			p.namespaceChanged(s, r.Name.Name, t)
 		}
 	case cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork:
-		if r.Kind == cluster.KindClusterUserNetwork {
-			for namespace := range s.Namespaces {
-				x.primaryChanged(s, namespace, t)
-			}
-		} else {
-			x.primaryChanged(s, r.Name.Namespace, t)
-		}
 		n := names.Defined(r.Name.Namespace, r.Name.Name)
 		if p := x.networks[n]; p != nil {
 			for _, pod := range s.PodsInNetwork(n) {

@@ -70,13 +70,13 @@ func (x *Primaries) Before(s *cluster.State, r cluster.Ref) {
 // ClusterUserDefinedNetwork might select it.
 func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 	any, namespaces := x.Any(), map[string]bool{}
+	for _, namespace := range s.NamespacesOf(r) {
+		namespaces[namespace] = false
+	}
 	switch r.Kind {
 	case cluster.KindNamespace:
 		namespaces[r.Name.Name] = x.guesses && x.known != (s.Namespaces[r.Name.Name] != nil)
 	case cluster.KindClusterUserNetwork:
-		for namespace := range s.Namespaces {
-			namespaces[namespace] = false
-		}
 		if guesses := s.GuessesPrimary(); x.guesses != guesses {
 			x.guesses = guesses
 			for pod := range s.Pods {
@@ -86,8 +86,6 @@ func (x *Primaries) After(s *cluster.State, r cluster.Ref) []cluster.Topic {
 				namespaces[svc.Namespace] = s.Namespaces[svc.Namespace] == nil
 			}
 		}
-	default:
-		namespaces[r.Name.Namespace] = false
 	}
 	var out []cluster.Topic
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
