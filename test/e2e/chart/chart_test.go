@@ -25,12 +25,15 @@ type installed struct {
 // TestChart installs the chart and does to it what an operator would.
 func TestChart(t *testing.T) {
 	c := &installed{}
-	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true, Install: sandbox.InstallChart,
-		BeforeInstall: c.lookBefore, Taint: taint})
+	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", Gateways: 1, DualStack: true,
+		Install: sandbox.InstallChart, BeforeInstall: c.lookBefore, Taint: taint})
 	t.Run("doctor", c.doctor)
 	t.Run("taint", c.untainted)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
+	t.Run("gateways", c.gateways)
+	t.Run("from outside", c.fromOutside)
+	t.Run("policies", c.policies)
 	t.Run("plan", func(t *testing.T) { machines.InSync(t, c.Cluster) })
 	t.Run("kubectl northbound", c.diagnostics)
 	t.Run("certificates", c.certificates)
@@ -48,7 +51,9 @@ func TestChart(t *testing.T) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
 	t.Run("commands", c.commands)
+	t.Run("a schedule of backups", c.scheduleBackups)
 	t.Run("tunnels", c.tunnels)
+	t.Run("a scheduled backup", c.scheduledBackup)
 	t.Run("backup", c.backup)
 	t.Run("three databases", c.threeDatabases)
 	t.Run("removal", c.removal)
@@ -61,13 +66,13 @@ func (c *installed) kubectl(t *testing.T, args ...string) string {
 }
 
 // inAgent runs a shell command in the agent's container on a node.
-func (c *installed) inAgent(ctx context.Context, t *testing.T, node, command string) (string, error) {
+func (c *installed) inAgent(ctx context.Context, t *testing.T, name, command string) (string, error) {
 	t.Helper()
-	pod := c.kubectl(t, "get", "pods", "--selector", "app=ovnkube-node", "--field-selector", "spec.nodeName="+node,
-		"--output", "name")
-	out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "exec", pod, "--container", "agent", "--", "bash", "-c",
-		command).CombinedOutput()
-	return string(out), err
+	n, err := c.Node(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machines.InAgent(ctx, c.Cluster, n, "bash", "-c", command)
 }
 
 // doctor asks each node's doctor, in the agent's container.
@@ -95,6 +100,10 @@ func (c *installed) service(t *testing.T) {
 		t.Fatalf("Service echo has %v, want an address of each family", ips)
 	}
 	machines.EchoAnswers(t, c.Cluster, c.pods)
+	// The API server's ranges are those of kubeadm. Without them, ovnkube's default would be one, too.
+	if out := machines.Run(t, c.Nodes[1], "ip", "route", "show", "10.96.0.0/16"); out != "" {
+		t.Errorf("no Service has an address of 10.96.0.0/16, and a node leads it to OVN: %s", out)
+	}
 }
 
 // addresses lists the pods' addresses.

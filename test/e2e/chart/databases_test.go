@@ -30,6 +30,10 @@ func (c *installed) threeDatabases(t *testing.T) {
 	o.does(t, page[1])
 	c.settled(t)
 
+	c.budgets(t)
+	c.members(t, all...)
+	c.settled(t)
+
 	for _, d := range databases {
 		leader := c.leader(t, d.container, d.name)
 		c.kubectl(t, "delete", "pod", leader, "--grace-period=0", "--force")

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -88,65 +87,6 @@ func (c *installed) tunnelled(t *testing.T, encapType, mtu string) {
 		c.awaitInAgent(t, n.Spec.Name, types, encapType)
 	}
 	machines.EchoAnswers(t, c.Cluster, c.pods)
-}
-
-// backup makes two copies of the Northbound database, and keeps the second. It has a row that was deleted since.
-func (c *installed) backup(t *testing.T) {
-	const directory, row = "/var/lib/northbound-backups", "somebody-elses-switch"
-	nbctl := func(args ...string) {
-		c.kubectl(t, append([]string{"exec", "daemonset/ovn-db", "--container", "nb", "--", "ovn-nbctl"}, args...)...)
-	}
-	o, page := c.operator(t), blocks(t, "## Back up")
-	if len(page) != 2 {
-		t.Fatalf("the page has the commands %q, want two blocks", page)
-	}
-	nbctl("ls-add", row)
-	o.does(t, page[0])
-	o.does(t, page[1])
-	n, err := c.Node(c.kubectl(t, "get", "pods", "--selector", "app=ovn-backup", "--output",
-		"jsonpath={.items[0].spec.nodeName}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := strings.TrimSpace(machines.Run(t, n, "ls", "-A", directory))
-	c.kubectl(t, "delete", "job", "ovn-backup-now")
-	o.does(t, strings.Replace(page[0], "backup.enabled=true", "backup.keep=1", 1))
-	o.does(t, page[1])
-	second := strings.TrimSpace(machines.Run(t, n, "ls", "-A", directory))
-	if len(strings.Fields(first)) != 1 || len(strings.Fields(second)) != 1 || first >= second {
-		t.Fatalf("the first job left %q, the second %q: want a file each, and the later one", first, second)
-	}
-	nbctl("ls-del", row)
-	if !c.copied(t, machines.Run(t, n, "cat", directory+"/"+second)+"\n", row) {
-		t.Errorf("the copy lacks the logical switch %s", row)
-	}
-	machines.Run(t, n, "rm", "-r", directory) // what is left of the node is compared later
-	c.settled(t)
-}
-
-// copied tells whether a copy of the Northbound database has a logical switch, as the page's query sees it.
-func (c *installed) copied(t *testing.T, copied, row string) bool {
-	t.Helper()
-	const query = `["OVN_Northbound",{"op":"select","table":"Logical_Switch","where":[],"columns":["name"]}]`
-	cmd := c.Kubectl(t.Context(), "--namespace", sandbox.Namespace, "exec", "--stdin", "daemonset/ovn-db", "--container",
-		"nb", "--", "bash", "-euc", `cat > /tmp/copy.db; ovsdb-tool query /tmp/copy.db "$0"; rm /tmp/copy.db`, query)
-	cmd.Stdin = strings.NewReader(copied)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, &stderr)
-	}
-	var answers []struct{ Rows []struct{ Name string } }
-	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != 1 {
-		t.Fatalf("%v in %s", err, out)
-	}
-	for _, r := range answers[0].Rows {
-		if r.Name == row {
-			return true
-		}
-	}
-	return false
 }
 
 // awaitInAgent waits until a shell command in the agent's container prints this.

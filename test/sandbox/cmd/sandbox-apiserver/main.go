@@ -77,13 +77,13 @@ func main() {
 	}
 }
 
-// defaultControllers are the controllers that pods, services and garbage collection need.
+// defaultControllers are the controllers that pods, services, the chart and garbage collection need.
 func defaultControllers() []string {
 	return []string{
 		"endpointslice-controller", "namespace-controller", "serviceaccount-controller",
 		"root-ca-certificate-publisher-controller",
 		"replicaset-controller", "deployment-controller", "daemonset-controller", "statefulset-controller", "job-controller",
-		"pod-garbage-collector-controller",
+		"cronjob-controller", "disruption-controller", "pod-garbage-collector-controller",
 		"garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
 	}
 }
