@@ -1,8 +1,9 @@
 # `make help` lists every target. Two of them are all that a new machine needs
 # (Debian or Ubuntu with Go and apt, as root): `make demo` and `make test`.
 
-# One setting for every build: mixing recompiles everything, Kubernetes too. Only the race detector needs cgo.
+# One setting for every build, as test/settings.sh says. Only the race detector needs cgo.
 export CGO_ENABLED = 0
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 # So that a script can say what to type.
 export MAKECMDGOALS
 GO      ?= go

@@ -1,7 +1,7 @@
 # Sourced by the scripts that build the tests' programs into bin/, from the
 # directory of their module. Says what is being built, and for how long.
-export CGO_ENABLED=0 # static programs, and one build cache
-export GOPROXY=off   # modules.sh has downloaded what is needed
+. "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
+export GOPROXY=off # modules.sh has downloaded what is needed
 
 # left PACKAGE... is how many packages are still to be compiled.
 left() { go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' "$@" 2>/dev/null | grep -c . || true; }

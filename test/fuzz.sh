@@ -2,8 +2,8 @@
 # Fuzzes every target of the product for FUZZTIME (default 1m) each. An input that fails is kept in the package's
 # testdata/fuzz, where the next `make test` runs it.
 set -uo pipefail
-export CGO_ENABLED=0
 cd "$(dirname "$0")/.."
+. test/settings.sh
 test/need.sh go && test/modules.sh . || exit 1
 status=0
 for package in $(grep -rl --include='*_test.go' '^func Fuzz' go-controller | xargs -n 1 dirname | sort -u); do

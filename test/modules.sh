@@ -5,7 +5,7 @@
 # Whatever runs after it can run with GOPROXY=off.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0
+. test/settings.sh
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

@@ -4,7 +4,7 @@
 # With --strict, vulnerabilities of Go's own library fail, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0
+. test/settings.sh
 test/need.sh go && test/modules.sh . test/vuln
 mkdir -p bin
 if [ -z "${VULNDB:-}" ]; then

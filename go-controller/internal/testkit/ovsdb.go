@@ -1,30 +1,43 @@
 package testkit
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
 // NBSchemas lists the Northbound schema files that integration tests run on, by
 // the OVN version that ships them.
 func NBSchemas() map[string]string {
-	_, file, _, _ := runtime.Caller(0)
-	here := filepath.Dir(file)
+	internal := internalDir()
 	return map[string]string{
-		"23.03": filepath.Join(here, "..", "nbdb", "ovn-nb.ovsschema"),     // schema 7.0.0
-		"25.03": filepath.Join(here, "testdata", "ovn-nb-25.03.ovsschema"), // schema 7.11.0
-		"26.03": filepath.Join(here, "testdata", "ovn-nb-26.03.ovsschema"), // schema 7.18.0
-		"26.09": filepath.Join(here, "testdata", "ovn-nb-26.09.ovsschema"), // schema 7.19.0
+		"23.03": filepath.Join(internal, "nbdb", "ovn-nb.ovsschema"),                      // schema 7.0.0
+		"25.03": filepath.Join(internal, "testkit", "testdata", "ovn-nb-25.03.ovsschema"), // schema 7.11.0
+		"26.03": filepath.Join(internal, "testkit", "testdata", "ovn-nb-26.03.ovsschema"), // schema 7.18.0
+		"26.09": filepath.Join(internal, "testkit", "testdata", "ovn-nb-26.09.ovsschema"), // schema 7.19.0
 	}
 }
 
 // VSwitchSchema is the schema file of the Open_vSwitch database.
-func VSwitchSchema() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "vswitchdb", "vswitch.ovsschema")
+func VSwitchSchema() string { return filepath.Join(internalDir(), "vswitchdb", "vswitch.ovsschema") }
+
+// internalDir is the directory of the product's packages. A test runs in its package's directory, of any module of the
+// repository.
+func internalDir() string {
+	dir, err := os.Getwd()
+	for err == nil {
+		internal := filepath.Join(dir, "go-controller", "internal")
+		if _, err := os.Stat(filepath.Join(internal, "nbdb")); err == nil {
+			return internal
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	panic(fmt.Sprintf("the working directory %q (%v) is not in a checkout of Northbound: run tests with go test", dir, err))
 }
 
 // StartOVSDB starts an ovsdb-server with an empty database of the given schema and returns its remote, "unix:PATH".

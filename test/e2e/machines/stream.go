@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"sync"
@@ -25,9 +26,15 @@ type Stream struct {
 	pause time.Duration // the longest time between two replies
 }
 
-// StartStream runs a ping.
+// besideVariable is set where tests of another cluster run at the same time.
+const besideVariable = "SANDBOX_BESIDE"
+
+// StartStream runs a ping. Its test needs the machine for itself.
 func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd) *Stream {
 	t.Helper()
+	if os.Getenv(besideVariable) != "" {
+		t.Fatal("this test counts lost packets, and another cluster runs beside it: name it in test/run.sh, alone")
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stream{what: what, cmd: ping(ctx)}
 	out, err := s.cmd.StdoutPipe()
