@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -133,9 +134,17 @@ func (c *Control) startDatabase(ctx context.Context, d database) error {
 		return err
 	}
 	return c.Until(ctx, "the "+d.service+" database works on "+c.Spec.Name, func(ctx context.Context) bool {
-		_, err := os.Stat(c.Host(d.socket))
-		return err == nil && (!c.clustered() || c.Joined(ctx, d.service))
+		return accepts(ctx, c.Host(d.socket)) && (!c.clustered() || c.Joined(ctx, d.service))
 	}, d.service)
+}
+
+// accepts tells whether a server accepts connections at a socket. The file is there a moment earlier.
+func accepts(ctx context.Context, socket string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
 }
 
 // listen has the servers of a database listen for clients. The first machine does so for all.
