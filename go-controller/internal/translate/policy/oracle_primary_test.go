@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/reach"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 	"github.com/northbound-net/northbound/go-controller/internal/verdict"
 )
@@ -112,7 +113,7 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatalf("seed %d: %v", seed, errs)
 		}
-		rows := verdict.New(db)
+		rows, answers := verdict.New(db), reach.New(c.Core, db)
 		for range 100 {
 			v4 := k.Families[d.IntN(len(k.Families))]
 			pods, others := primaryEnds(c.State, k.Cluster, n.Name, v4)
@@ -129,6 +130,12 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 				t.Fatalf("seed %d: %s: Kubernetes says allowed %v, the rows %v, void %v: %+v\n%s", seed, try, want, got.Allowed,
 					void, got.Steps, k.Text())
 			}
+			if try.From.Pod != nil && try.To.Pod != nil && !try.Itself() {
+				if answer, err := asked(answers, try, d.Chance(50)); err != nil || answer.Allowed != got.Allowed {
+					t.Fatalf("seed %d: %s: package reach says %+v, %v\n%s", seed, try, answer, err, k.Text())
+				}
+				seen["asked of package reach"]++
+			}
 			countPrimary(k, nowhere(try), got.Allowed, seen)
 		}
 		for range 100 {
@@ -141,7 +148,8 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 		"Egress isolated, allowed true": 500, "Egress isolated, allowed false": 500, "Ingress by cnp, allowed true": 200,
 		"Ingress by cnp, allowed false": 200, "Egress by cnp, allowed true": 150,
 		"Egress by cnp, allowed false": 200, "itself": 200, "locked in": 500,
-		"locked out": 500} {
+		"locked out":             500,
+		"asked of package reach": 1000} {
 		if seen[what] < least {
 			t.Errorf("%s: %d times, want %d or more: the clusters prove too little", what, seen[what], least)
 		}
