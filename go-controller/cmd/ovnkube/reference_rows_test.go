@@ -23,7 +23,7 @@ type roleText struct {
 func roleTexts() []roleText {
 	const family, subnet = "`-v4`, `-v6`", "`-SUBNET`"
 	const rule = "`-RULE`, then where it matters `-v4` or `-v6`, `-PROTOCOL`, `-NAME=NUMBER`"
-	const clusterRule = rule + ", `-itself`, `-fragments`, `-new`"
+	const clusterRule = rule + ", `-itself`, `-outside`, `-multicast`, `-dns`, `-fragments`, `-new`, `-in-NETWORK`"
 	return []roleText{
 		{names.KindCluster, names.RoleRouter, "", "the cluster router"},
 		{names.KindCluster, names.RoleJoin, "", "the join switch"},
@@ -137,6 +137,9 @@ func roleTexts() []roleText {
 			"in a primary network: lets a pod reach itself through a service"},
 		{names.KindNetworkIsolation, names.RoleNeighbourIn, "", "lets neighbour discovery in, and has OVN track connections"},
 		{names.KindNetworkIsolation, names.RoleNeighbourOut, "", "the same for what these interfaces send"},
+		{names.KindNetworkIsolation, names.RoleUnblock, "`-TIER`",
+			"leaves packets of denied connections to the tiers behind, while a ClusterNetworkPolicy is about the network"},
+		{names.KindNetworkIsolation, names.RoleLinkLocal, "", "drops what has link-local addresses: no address set has them"},
 		{names.KindMultiPolicy, names.RoleIngress, rule + ", `-in-NETWORK`",
 			"what a rule of ingress allows in a network"},
 		{names.KindMultiPolicy, names.RoleEgress, rule + ", `-in-NETWORK`", "what a rule of egress allows in a network"},

@@ -97,6 +97,20 @@ func (n *Network) SwitchRow(table string, node *Node) string {
 	return names.RowUUID(table, names.KindCluster, n.ClusterOwner(), names.RoleSwitch, "")
 }
 
+// Switches lists the UUIDs of the rows of all switches that the network has, sorted.
+func (n *Network) Switches(s *State, table string) (out []string) {
+	if n.Topology != Layer3 {
+		return []string{n.SwitchRow(table, nil)}
+	}
+	for name := range s.In(n.Name).NodeSubnets {
+		if node := s.Nodes[name]; node != nil {
+			out = append(out, n.SwitchRow(table, node))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Balances is true when the network's switches have load balancers: those of a group of the network.
 func (n *Network) Balances() bool { return n.Services || n.Primary }
 

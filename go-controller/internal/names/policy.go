@@ -10,6 +10,7 @@ import (
 // Priorities of ACLs (ovn-nb(5), ACL priority: 0 to 32767). Those of the network itself are above those of policies.
 const (
 	ACLSpoofGuard      = 32010 // no policy allows a pod to pass for the network
+	ACLLinkLocal       = 32009 // no pod evades policies by addresses that no set has
 	ACLUnserved        = 32001 // no policy allows packets that no load balancer takes
 	ACLHairpin         = 32000 // what a node sends to itself through a service is no policy's business
 	ACLMulticastRouter = 31013 // multicast between a node's switch and the router

@@ -60,7 +60,11 @@ const (
 	RoleItself       = "itself"        // policies of both kinds, after RoleIngress...: for a pod that reaches itself
 	RoleIngress      = "ingress"       // policies of both kinds, with the rule and what the ACL is for
 	RoleNew          = "new"           // policies of both kinds, after RoleIngress...: the ACL that logs new connections
-	RoleUnblock      = "unblock"       // Isolation, with the tier: leaves denied connections to later tiers
+	RoleUnblock      = "unblock"       // both Isolations, with the tier: leaves denied connections to later tiers
+	RoleLinkLocal    = "link-local"    // NetworkIsolation: the ACL that drops what has link-local addresses
+	RoleOutside      = "outside"       // ClusterNetworkPolicy, after RoleEgress...: peers that are not in the network
+	RoleMulticast    = "multicast"     // ClusterNetworkPolicy, after RoleEgress...: what goes to all pods of the network
+	RoleDNS          = "dns"           // ClusterNetworkPolicy, after RoleEgress...: the cluster's DNS
 	RoleAnswer       = "answer"        // Isolation, with the family: lets all pods answer OVN's health checks
 	RoleLogMeter     = "log-meter"     // Cluster: the meter that limits how often an ACL logs
 	RoleLogBand      = "log-band"      // Cluster: its limit

@@ -201,6 +201,9 @@ func (c *Cluster) ask(w connection, s span) (Answer, error) {
 
 // evaluate asks the rows of a database.
 func (c *Cluster) evaluate(e *verdict.Evaluator, w connection, s span) (Answer, error) {
+	if w.relay != nil {
+		return c.relayed(e, w, s)
+	}
 	steps, err := steps(e, w, w.packet(s))
 	if err != nil {
 		return Answer{}, err
@@ -240,7 +243,7 @@ func steps(e *verdict.Evaluator, w connection, p verdict.Packet) ([]verdict.Step
 		back.Src = netip.MustParseAddr(names.HairpinSNAT6)
 	}
 	p.Dst, p.DstPort = w.service.Addr(), w.service.Port()
-	node := names.Own.NodeSwitch(w.from.node)
+	node := w.from.logicalSwitch()
 	out, err := e.Stage(verdict.FromLport, node, p)
 	if err != nil {
 		return nil, err

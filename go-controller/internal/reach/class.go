@@ -42,8 +42,10 @@ type selectable struct {
 
 func newClassifier(c *Cluster, apart []string) *classifier {
 	x := &classifier{Cluster: c, apart: apart, keys: map[string]bool{}, selected: map[selectable]string{}}
-	x.selections = slices.SortedFunc(slices.Values(index.PoliciesOf(c.State).Selections()),
-		func(a, b *index.Selection) int { return cmp.Compare(a.Hash, b.Hash) })
+	all := append(index.PoliciesOf(c.State).Selections(), index.FurtherPoliciesOf(c.State).Selections()...)
+	x.selections = slices.SortedFunc(slices.Values(all), func(a, b *index.Selection) int {
+		return cmp.Compare(a.Hash, b.Hash)
+	})
 	for _, s := range x.selections {
 		for _, key := range s.Selector.Pods.Keys() {
 			x.keys[key] = true
@@ -55,6 +57,11 @@ func newClassifier(c *Cluster, apart []string) *classifier {
 		}
 	}
 	for _, p := range c.State.NetworkPolicies {
+		for _, r := range slices.Concat(p.Ingress.Rules, p.Egress.Rules) {
+			x.addBlocks(r)
+		}
+	}
+	for _, p := range c.State.MultiNetworkPolicies {
 		for _, r := range slices.Concat(p.Ingress.Rules, p.Egress.Rules) {
 			x.addBlocks(r)
 		}
@@ -121,7 +128,9 @@ func (x *classifier) key(name cluster.Name) (key string, ok bool) {
 	}
 	key = x.seen(p)
 	for _, e := range ends {
-		key += x.within(e.Addr)
+		if key += x.within(e.Addr); e.in != nil {
+			key += " " + string(e.in.Name) + " "
+		}
 	}
 	for _, n := range x.ports {
 		number, _ := p.Ports.Number(n)

@@ -21,8 +21,9 @@ type connection struct {
 	service  netip.AddrPort // what the client connects to; the zero value unless that is a Service
 	via      string         // that Service, as text
 	asked    []span         // ports of to
-	// refused is why there is nobody to connect to.
+	// refused is why there is nobody to connect to, or no way.
 	refused string
+	relay   *relay // nil when the server's rows see the client, and the client's rows the server
 }
 
 // packet is the connection's first packet to the first port of a span.
@@ -50,6 +51,7 @@ func (c *Cluster) connections(q Question) (out []connection, notes []string, err
 	if err != nil {
 		return nil, nil, err
 	}
+	from = c.strangers(from, q)
 	if q.To.Kind == Address && q.Port.Number != 0 {
 		if svc := c.holder(q); svc != nil {
 			q.To = Side{Kind: Service, Name: svc.Name}
@@ -59,7 +61,7 @@ func (c *Cluster) connections(q Question) (out []connection, notes []string, err
 		out, err = c.toService(from, q)
 		return out, notes, err
 	}
-	to, more, err := c.sideEnds(q.To)
+	to, more, err := c.servers(from, q.To)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +72,7 @@ func (c *Cluster) connections(q Question) (out []connection, notes []string, err
 		}
 		for _, client := range from {
 			if client.Addr.Is4() == e.Addr.Is4() {
-				out = append(out, connection{from: client, to: e, asked: asked})
+				out = append(out, connection{from: client, to: e, asked: asked, refused: c.apart(client, e)})
 			}
 		}
 	}

@@ -124,17 +124,19 @@ func (c *Cluster) undecided(d direction, e End) string {
 	switch {
 	case e.pod == nil && e.Name == "outside":
 		return "outside the cluster: no policy selects it"
+	case e.pod == nil && e.in != nil:
+		return "no pod has the address"
 	case e.pod == nil:
 		return "a node's host: no policy selects it"
 	}
 	all, above := c.selecting(e.pod), c.ordering(e.pod)
-	by, rules := isolating(all, d), ruling(above, d)
+	by, rules := c.isolatedBy(e, d), ruling(above, d)
 	switch {
 	case len(by) > 0:
-		return "isolated by " + list(by) + ", but no row denies it"
+		return "isolated by " + strings.Join(by, ", ") + ", but no row denies it"
 	case len(rules) > 0:
 		return "no rule of " + listTiered(rules) + " decides, and no NetworkPolicy with " + d.policyType() + " selects it"
-	case len(all)+len(above) == 0:
+	case len(all)+len(above)+len(c.furtherPolicies(e)) == 0:
 		return "no policy selects it"
 	}
 	return "no policy with " + d.policyType() + " selects it"
@@ -148,16 +150,18 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 	}
 	role, _, _ := strings.Cut(strings.TrimSuffix(key.Role, "-"+string(names.IPv4)), "-"+string(names.IPv6))
 	switch key.Owner.Kind {
-	case names.KindIsolation, names.KindPolicy:
+	case names.KindIsolation, names.KindNetworkIsolation, names.KindPolicy, names.KindMultiPolicy:
 		switch role {
+		case names.RoleLinkLocal:
+			return "link-local addresses reach nobody while a ClusterNetworkPolicy is about the network"
 		case names.RoleDenyIn, names.RoleDenyOut:
 			if e.pod == nil {
 				return "isolated, and no rule allows this"
 			}
-			if c.State.Locked(e.pod.Name) {
+			if c.State.Locked(e.pod.Name) && e.in == nil {
 				return inPrimary
 			}
-			return "isolated by " + list(isolating(c.selecting(e.pod), d)) + ", and no rule allows this"
+			return "isolated by " + strings.Join(c.isolatedBy(e, d), ", ") + ", and no rule allows this"
 		case names.RoleDenyLocked:
 			return inPrimary
 		case names.RoleOwnIn, names.RoleOwnOut, names.RoleAnswer:
@@ -220,11 +224,25 @@ func isolating(all []*cluster.NetworkPolicy, d direction) []*cluster.NetworkPoli
 	})
 }
 
-// list names policies: "np/shop/a, np/shop/b".
-func list(policies []*cluster.NetworkPolicy) string {
-	var out []string
-	for _, p := range policies {
+// furtherPolicies lists the MultiNetworkPolicies that select a pod in its primary network, sorted.
+func (c *Cluster) furtherPolicies(e End) (out []*cluster.NetworkPolicy) {
+	for _, p := range c.State.MultiNetworkPolicies {
+		if e.in != nil && e.pod != nil && p.About(e.in.Name) && p.Name.Namespace == e.pod.Name.Namespace &&
+			p.Pods.Selects(e.pod.Labels) {
+			out = append(out, &p.NetworkPolicy)
+		}
+	}
+	slices.SortFunc(out, comparePolicies)
+	return out
+}
+
+// isolatedBy names the policies that isolate a pod in a direction: "np/shop/a".
+func (c *Cluster) isolatedBy(e End, d direction) (out []string) {
+	for _, p := range isolating(c.selecting(e.pod), d) {
 		out = append(out, "np/"+p.Name.String())
 	}
-	return strings.Join(out, ", ")
+	for _, p := range isolating(c.furtherPolicies(e), d) {
+		out = append(out, objectOf(nb.Owner{Kind: names.KindMultiPolicy, Name: p.Name.String()}))
+	}
+	return out
 }

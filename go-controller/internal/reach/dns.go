@@ -32,10 +32,25 @@ func (w warner) dns(onlyKnown bool) {
 	}
 }
 
+// selectsDNS is true when a selector selects a pod of the cluster's DNS. In a primary network it is about the
+// ClusterIPs then.
+func (w warner) selectsDNS(s cluster.PodSelector) bool {
+	service := cluster.DNSService()
+	for _, slice := range w.State.SlicesOf(service) {
+		for _, e := range slice.Endpoints {
+			p := w.State.Pods[cluster.Name{Namespace: service.Namespace, Name: e.Pod}]
+			if p != nil && p.WantsNetwork() && selects(w.State, s, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // resolves is true when a pod may ask the cluster's DNS service. Where none is known, it is true when any rule allows
 // DNS, and otherwise when a rule allows DNS to addresses: they may be a server's.
 func (w warner) resolves(p *cluster.Pod, from []End) (out, known bool) {
-	service := cluster.Name{Namespace: "kube-system", Name: "kube-dns"}
+	service := cluster.DNSService()
 	port := Asked{Number: dnsPort, Protocol: cluster.UDP}
 	ways, err := w.toService(from, Question{To: Side{Kind: Service, Name: service}, Port: port})
 	for _, way := range ways {

@@ -18,9 +18,10 @@ type End struct {
 	Name string     `json:"name"` // "pod/shop/web-0", "node/n1" or "outside"
 	Addr netip.Addr `json:"address"`
 
-	pod  *cluster.Pod // nil for what policies do not select
-	node string       // where the pod runs, or whose host it is; "" outside
-	port string       // its logical port, "" when routers lead there
+	pod  *cluster.Pod     // nil for what policies do not select
+	node string           // where the pod runs, or whose host it is; "" outside
+	port string           // its logical port, "" when routers lead there
+	in   *cluster.Network // the primary network that it is in; nil for the cluster's own
 }
 
 // String is "pod/shop/web-0 (10.128.0.3)".
@@ -31,8 +32,18 @@ func (e End) String() string {
 	return fmt.Sprintf("%s (%s)", e.Name, e.Addr)
 }
 
-// podEnds is a pod's addresses. Their error says why the pod has none.
+// podEnds is a pod's addresses where it connects to others: in its primary network, or else in the cluster's own. Their
+// error says why the pod has none.
 func (c *Cluster) podEnds(name cluster.Name) ([]End, error) {
+	out, err := c.ownEnds(name)
+	if p := c.State.Pods[name]; err == nil && !p.HostNetwork && c.State.Locked(name) {
+		return c.primaryEnds(p)
+	}
+	return out, err
+}
+
+// ownEnds is a pod's addresses in the cluster's own network.
+func (c *Cluster) ownEnds(name cluster.Name) ([]End, error) {
 	p := c.State.Pods[name]
 	switch {
 	case p == nil:
@@ -48,8 +59,8 @@ func (c *Cluster) podEnds(name cluster.Name) ([]End, error) {
 	}
 	var out []End
 	for _, a := range cluster.PodAddrs(c.State.PodNetworks[cluster.PodPort{Pod: name}]) {
-		out = append(out, End{"pod/" + name.String(), a, p, p.Node,
-			names.Own.LogicalPort(name.Namespace, name.Name, "")})
+		out = append(out, End{Name: "pod/" + name.String(), Addr: a, pod: p, node: p.Node,
+			port: names.Own.LogicalPort(name.Namespace, name.Name, "")})
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("finding the address of Pod %s: the subnets of Node %s have none left", name, p.Node)
@@ -86,14 +97,14 @@ func (c *Cluster) nodeEnds(name string) ([]End, error) {
 	var out []End
 	for _, p := range c.State.NodeSubnets[name] {
 		if a, ok := subnet.Management(p); ok {
-			out = append(out, End{"node/" + name, a, nil, name, names.ManagementPort(name)})
+			out = append(out, End{Name: "node/" + name, Addr: a, node: name, port: names.ManagementPort(name)})
 		}
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("finding the addresses of Node %s: it has no subnet, so it has no way to pods", name)
 	}
 	for _, a := range n.Addrs {
-		out = append(out, End{"node/" + name, a, nil, name, ""})
+		out = append(out, End{Name: "node/" + name, Addr: a, node: name})
 	}
 	return out, nil
 }
@@ -119,7 +130,7 @@ func (c *Cluster) addresses() map[netip.Addr]End {
 	}
 	for n, p := range c.State.Pods {
 		if p.WantsNetwork() {
-			add(c.podEnds(n))
+			add(c.ownEnds(n))
 		}
 	}
 	return out

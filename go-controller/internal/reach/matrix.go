@@ -85,7 +85,7 @@ func (c *Cluster) between(from, to *Class) (map[family]PortSet, error) {
 			if a.Addr.Is4() != b.Addr.Is4() {
 				continue
 			}
-			set, err := c.allowed(connection{from: a, to: b, asked: everything})
+			set, err := c.allowed(connection{from: a, to: b, asked: everything, refused: c.apart(a, b)})
 			if err != nil {
 				return nil, fmt.Errorf("asking about %s to %s: %w", a, b, err)
 			}
@@ -111,6 +111,21 @@ func text(sets map[family]PortSet) string {
 // allowed is the ports to which a way to connect is allowed.
 func (c *Cluster) allowed(w connection) (PortSet, error) {
 	var out PortSet
+	switch {
+	case w.refused != "":
+		return out, nil
+	case w.relay != nil:
+		for _, s := range w.asked {
+			a, err := c.relayed(c.wanted, w, s)
+			if err != nil {
+				return out, err
+			}
+			if a.Allowed {
+				out.add(s)
+			}
+		}
+		return out, nil
+	}
 	for _, asked := range w.asked {
 		rows, err := c.wanted.ForAnyPort(w.packet(asked), w.service)
 		if err != nil {

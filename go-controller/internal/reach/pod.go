@@ -38,9 +38,6 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 	asked := &Cluster{Core: c}
 	all, above := asked.selecting(c.State.Pods[name]), asked.ordering(c.State.Pods[name])
 	locked := c.State.Locked(name)
-	if locked {
-		above = nil
-	}
 	for _, p := range above {
 		s := Selecting{Name: tieredName(p), Types: []string{}, Tier: p.Tier}
 		for _, d := range []direction{ingress, egress} {

@@ -22,10 +22,11 @@ func RowsOf(plans []nb.Plan) *Rows {
 	out := &Rows{}
 	for _, p := range plans {
 		switch p.Owner.Kind {
-		case names.KindPolicy, names.KindClusterPolicy:
+		case names.KindPolicy, names.KindClusterPolicy, names.KindMultiPolicy:
 			out.policies = append(out.policies, objectOf(p.Owner))
 			out.different += p.Ops()
-		case names.KindSelector, names.KindIsolation, names.KindTenant, names.KindNamespace, names.KindPod:
+		case names.KindSelector, names.KindIsolation, names.KindNetworkIsolation, names.KindTenant, names.KindNamespace,
+			names.KindPod:
 			out.different += p.Ops()
 		}
 	}

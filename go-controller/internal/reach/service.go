@@ -24,6 +24,8 @@ func (c *Cluster) holder(q Question) *cluster.Service {
 type asker struct {
 	*Cluster
 	svc    *cluster.Service
+	served *cluster.Network // where clients reach it; nil for nowhere, and none says why
+	none   string
 	slices []*cluster.EndpointSlice
 	out    []connection
 }
@@ -35,8 +37,10 @@ func (c *Cluster) toService(from []End, q Question) ([]connection, error) {
 	if a.svc == nil {
 		return nil, fmt.Errorf("there is no Service %s", q.To.Name)
 	}
-	a.slices, _ = a.svc.Within(c.State.Config.Services, c.State.SlicesOf(q.To.Name))
-	if a.svc.Headless {
+	a.served, a.none = c.State.ServedIn(a.svc)
+	endpoints, _ := c.State.SlicesIn(a.served, q.To.Name)
+	a.slices, _ = a.svc.Within(c.State.Config.Services, endpoints)
+	if a.svc.Headless && !c.State.Locked(a.svc.Name) {
 		err := a.toEndpoints(from, q)
 		return a.out, err
 	}
@@ -46,9 +50,12 @@ func (c *Cluster) toService(from []End, q Question) ([]connection, error) {
 	}
 	for _, p := range ports {
 		for _, client := range from {
-			if client.node != "" {
+			switch {
+			case client.in != nil || c.State.Locked(a.svc.Name):
+				a.primary(client, p)
+			case client.node != "":
 				a.inside(client, p)
-			} else {
+			default:
 				a.outside(client, p)
 			}
 		}
@@ -91,7 +98,7 @@ func (a *asker) add(way connection, p cluster.ServicePort, backends []netip.Addr
 		a.out = append(a.out, way)
 	}
 	for _, b := range backends {
-		way.to, way.asked = a.at(b.Addr()), []span{{p.Protocol, b.Port(), b.Port()}}
+		way.to, way.asked = a.member(a.served, b.Addr()), []span{{p.Protocol, b.Port(), b.Port()}}
 		a.out = append(a.out, way)
 	}
 }
@@ -109,7 +116,8 @@ func (a *asker) toEndpoints(from []End, q Question) error {
 				if err != nil {
 					return err
 				}
-				a.out = append(a.out, connection{from: client, to: to, via: q.To.String(), asked: asked})
+				a.out = append(a.out, connection{from: client, to: to, via: q.To.String(), asked: asked,
+					refused: a.apart(client, to)})
 			}
 		}
 	}
@@ -153,7 +161,7 @@ func (a *asker) outside(client End, p cluster.ServicePort) {
 		choice := cluster.ChooseLocal(p, is4, a.slices)
 		for _, node := range a.nodes() {
 			if backends := choice.Nodes[node.node]; len(backends) > 0 && node.Addr.Is4() == is4 {
-				from := End{client.Name, client.Addr, nil, node.node, node.port}
+				from := End{Name: client.Name, Addr: client.Addr, node: node.node, port: node.port}
 				a.add(connection{from: from, via: fmt.Sprintf("svc/%s through %s", a.svc.Name, node.Name)}, p, backends, "")
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 )
 
 // ordering lists the ClusterNetworkPolicies that select a pod, in the order in which they are asked.
@@ -66,7 +67,11 @@ func (c *Cluster) tieredWarnings(old *Cluster) []string {
 		if before := old.State.ClusterNetworkPolicies[p.Name]; before != nil && before.Equal(p) {
 			continue
 		}
-		w := warner{c, p.Pods, tieredName(p), &out}
+		within := []*index.Policies{index.PoliciesOf(c.State)}
+		for _, n := range index.FurtherPoliciesOf(c.State).About(p.Name) {
+			within = append(within, index.PoliciesIn(c.State, n))
+		}
+		w := warner{c, p.Pods, tieredName(p), &out, within}
 		if !w.selectsAny(p.Pods) {
 			w.warn("spec.subject", "selects no pod: %s", p.Pods)
 			continue

@@ -19,9 +19,10 @@ func (c *Cluster) warnings(old *Cluster) []string {
 		if before := old.State.NetworkPolicies[p.Name]; before != nil && before.Equal(p) {
 			continue
 		}
-		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out}
-		if n, ok := c.State.PolicyNetwork(p.Name.Namespace); !ok || n.Further() {
-			w.warn("metadata.namespace", "its pods are in a primary network, of which these answers know nothing")
+		n, ok := c.State.PolicyNetwork(p.Name.Namespace)
+		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out, []*index.Policies{index.PoliciesIn(c.State, n)}}
+		if !ok {
+			w.warn("metadata.namespace", "its pods wait for a primary network, and it has no effect until then")
 			continue
 		}
 		if !w.selectsAny(p.Subject()) {
@@ -61,6 +62,7 @@ type warner struct {
 	subject cluster.PodSelector
 	name    string
 	out     *[]string
+	within  []*index.Policies // of the networks that the policy is about
 }
 
 func (w warner) warn(field, format string, args ...any) {
@@ -71,14 +73,23 @@ func fieldOf(d direction, i int) string { return fmt.Sprintf("spec.%s[%d]", d, i
 
 // selectsAny is true when a selector selects a pod that has an address.
 func (w warner) selectsAny(s cluster.PodSelector) bool {
-	sel := index.PoliciesOf(w.State).Selection(index.SelectorHash(s))
-	return sel != nil && len(sel.Addresses(true))+len(sel.Addresses(false)) > 0
+	return w.selection(s, func(sel *index.Selection) bool {
+		return len(sel.Addresses(true))+len(sel.Addresses(false)) > 0
+	})
+}
+
+// selection is true when something holds for a selector in any network that the policy is about.
+func (w warner) selection(s cluster.PodSelector, is func(*index.Selection) bool) bool {
+	return slices.ContainsFunc(w.within, func(p *index.Policies) bool {
+		sel := p.Selection(p.Hash(s))
+		return sel != nil && is(sel)
+	})
 }
 
 // rule warns about selectors that select nothing, and named ports that nobody has.
 func (w warner) rule(d direction, i int, r cluster.PolicyRule) {
 	for _, peer := range r.PodPeers() {
-		if !w.selectsAny(peer) {
+		if !w.selectsAny(peer) && !w.selectsDNS(peer) {
 			w.warn(fieldOf(d, i), "selects no pod: %s", peer)
 		}
 	}
@@ -88,8 +99,7 @@ func (w warner) rule(d direction, i int, r cluster.PolicyRule) {
 	}
 	for _, name := range r.PortNames() {
 		if !slices.ContainsFunc(servers, func(s cluster.PodSelector) bool {
-			sel := index.PoliciesOf(w.State).Selection(index.SelectorHash(s))
-			return sel != nil && len(sel.Numbers(name)) > 0
+			return w.selection(s, func(sel *index.Selection) bool { return len(sel.Numbers(name)) > 0 })
 		}) {
 			w.warn(fieldOf(d, i)+".ports", "no pod %s has a container port %s/%s", whose, name.Name, name.Protocol)
 		}

@@ -99,41 +99,54 @@ func dnsWanted(p *path, selects cluster.LabelSelector) map[string]bool {
 	return out
 }
 
-// A ClusterNetworkPolicy says to which namespaces with primary networks it does not apply, as soon as that changes.
+// A ClusterNetworkPolicy has rows in the primary networks of the namespaces that it selects, and in no others. Networks
+// have tiers as long as one is about them.
 func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 	m := newMaster()
 	m.begin(t)
 	policy := &cluster.TieredPolicy{Name: "guard", UID: "g", Tier: cluster.AdminTier, Pods: cluster.PodSelector{
 		Namespaces: cluster.NewLabelSelector(cluster.Requirement{Key: "a", Operator: cluster.In, Values: []string{"1"}})},
 		Ingress: []cluster.TieredRule{{PolicyRule: cluster.PolicyRule{AnyPeer: true, AnyPort: true}, Action: cluster.Deny}}}
-	o := nb.Owner{Kind: names.KindClusterPolicy, Name: "guard"}
+	np := &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "ns0", Name: "np"}, UID: "np",
+		Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{AnyPeer: true, AnyPort: true}}}}
+	n := &cluster.Network{Name: names.Defined("ns0", "d0"), Topology: cluster.Layer2, Primary: true,
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/28")}}}
+	definition := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: "d0"}, UID: "d", Network: n}
 	for i, step := range []struct {
 		object cluster.Object
 		gone   bool
-		want   string
+		want   bool // the policy has rows in the network
 	}{
-		{object: policy},
+		{object: np}, {object: definition}, {object: policy},
 		{object: labelledNamespace("a", "1")},
-		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: "ns0: use NetworkPolicies there"},
+		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: true},
 		{object: labelledNamespace("a", "0", names.PrimaryLabel, "")},
-		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: "ns0: use NetworkPolicies there"},
+		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: true},
+		{object: definition, gone: true},
+		{object: definition, want: true},
+		{object: policy, gone: true},
+		{object: policy, want: true},
 		{object: labelledNamespace(), gone: true},
 	} {
 		e := cluster.Event{Ref: step.object.Ref(), New: step.object}
 		if step.gone {
 			e.New = nil
 		}
-		dirty := m.Step([]cluster.Event{e}).Dirty
-		rows, err := m.Rows(o)
-		if err != nil {
+		if _, err := m.batch([]cluster.Event{e}); err != nil {
 			t.Fatal(err)
 		}
-		got := reports(rows)
-		if (step.want == "") != (got == "") || !strings.HasSuffix(got, step.want) {
-			t.Errorf("step %d: reports %q, want %q", i, got, step.want)
+		m.check(t)
+		guard := describe(m.rows[nb.Owner{Kind: names.KindClusterPolicy, Name: "guard"}])
+		if got := strings.Contains(guard, "-in-ns0.d0"); got != step.want {
+			t.Errorf("step %d: rows in the network %v, want %v:\n%s", i, got, step.want, guard)
 		}
-		if i != 1 && !slices.Contains(dirty, o) {
-			t.Errorf("step %d: nobody looks at %s again: %v", i, o, dirty)
+		isolation := describe(m.rows[nb.Owner{Kind: names.KindNetworkIsolation, Name: "ns0.d0"}])
+		if got := strings.Contains(isolation, names.RoleUnblock); got != step.want {
+			t.Errorf("step %d: tiers %v, want %v:\n%s", i, got, step.want, isolation)
+		}
+		rows := describe(m.rows[nb.Owner{Kind: names.KindPolicy, Name: "ns0/np"}])
+		if strings.Contains(rows, "-in-ns0.d0") && strings.Contains(rows, "Tier:2") != step.want {
+			t.Errorf("step %d: NetworkPolicies are in tier 2 %v, want %v:\n%s", i, !step.want, step.want, rows)
 		}
 	}
 }

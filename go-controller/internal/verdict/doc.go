@@ -12,7 +12,8 @@
 //   - numbers, addresses and MACs, each with a mask or not, "names", $address_sets and @port_groups, alone or in {};
 //   - the fields inport, outport, eth.type, ip.proto, ct_mark.blocked, {ip4,ip6}.{src,dst}, {tcp,udp,sctp}.{src,dst}
 //     and {icmp4,icmp6}.{type,code};
-//   - the predicates ip, ip4, ip6, tcp, udp, sctp, icmp, icmp4, icmp6, nd, ip.is_frag, ct.est and ct.new.
+//   - the predicates ip, ip4, ip6, tcp, udp, sctp, icmp, icmp4, icmp6, nd, igmp, ip.is_frag, ct.est, ct.new, and
+//     {eth,ip4,ip6}.mcast.
 //
 // Everything else is an error that names the ACL and the place. The rules of OVN hold: a field implies its protocol, &&
 // and || need parentheses when used together, and only fields that OVN can mask may be compared for inequality. As in

@@ -78,6 +78,10 @@ func predicate(name string) func(*Packet) bool {
 		return func(p *Packet) bool { return p.ip4() && p.Dst.IsMulticast() }
 	case "ip6.mcast":
 		return func(p *Packet) bool { return p.ip6() && p.Dst.IsMulticast() }
+	case "eth.mcast": // also broadcast
+		return func(p *Packet) bool {
+			return p.Dst.IsMulticast() || p.Dst == netip.AddrFrom4([4]byte{255, 255, 255, 255})
+		}
 	case "igmp":
 		return func(p *Packet) bool { return p.ip4() && p.Protocol == igmp }
 	case "icmp4":

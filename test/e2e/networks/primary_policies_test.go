@@ -124,6 +124,7 @@ func tryPrimaryPolicies(t *testing.T, c *sandbox.Cluster) {
 				defer n.unset()
 				n.tryIngress()
 				n.tryEgress()
+				n.tryClusterPolicies()
 				if ns == "red" {
 					n.fromOutside(30201)
 				}

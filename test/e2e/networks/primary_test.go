@@ -91,6 +91,7 @@ func TestPrimary(t *testing.T) {
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
 		"network-attachment-definitions.k8s.cni.cncf.io", "userdefinednetworks.k8s.ovn.org",
 		"clusteruserdefinednetworks.k8s.ovn.org", "ipamclaims.k8s.cni.cncf.io")
+	machines.InstallClusterPolicies(t, c)
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
 		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +

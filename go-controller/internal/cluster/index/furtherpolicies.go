@@ -15,20 +15,25 @@ const (
 	// MultiPolicyWritten is about what the ACLs of a MultiNetworkPolicy name besides the policy's own text; the key is
 	// the policy.
 	MultiPolicyWritten cluster.Subject = "sets that a MultiNetworkPolicy names"
+	// NetworkTiersUsed is about the first ClusterNetworkPolicy that comes to a network, and the last that goes; the key's
+	// name is the network.
+	NetworkTiersUsed cluster.Subject = "any ClusterNetworkPolicy of a network"
 )
 
 // FurtherPolicies has the Policies of each network other than the cluster's own that any policy is about: a
-// MultiNetworkPolicy, or a NetworkPolicy of a namespace with a primary network.
+// MultiNetworkPolicy, a NetworkPolicy of a namespace with a primary network, or a ClusterNetworkPolicy that selects
+// such a namespace.
 type FurtherPolicies struct {
 	networks map[names.Network]*Policies
 	about    map[cluster.Ref][]names.Network // by policy
 	before   []names.Network                 // of the pod, as they were before it changed
 	primary  map[string]names.Network        // by namespace
+	selected map[string]map[string]bool      // by ClusterNetworkPolicy: those of these namespaces that it selects
 }
 
 func newFurtherPolicies() *FurtherPolicies {
 	return &FurtherPolicies{networks: map[names.Network]*Policies{}, about: map[cluster.Ref][]names.Network{},
-		primary: map[string]names.Network{}}
+		primary: map[string]names.Network{}, selected: map[string]map[string]bool{}}
 }
 
 // FurtherPoliciesOf is the index of a State.
@@ -57,6 +62,9 @@ func PoliciesIn(s *cluster.State, n names.Network) *Policies {
 	}
 	return PoliciesOf(s)
 }
+
+// Tiered is true when a ClusterNetworkPolicy is about the network, which is not the cluster's own.
+func (x *Policies) Tiered() bool { return len(x.tiered) > 0 }
 
 // All lists the policies that are about the network, in no order.
 func (x *Policies) All() (out []cluster.Ref) {
@@ -88,7 +96,7 @@ func (x *FurtherPolicies) Selections() (out []*Selection) {
 func (*FurtherPolicies) Kinds() []cluster.Kind {
 	return []cluster.Kind{cluster.KindPod, cluster.KindNamespace, cluster.KindNetworkDefinition,
 		cluster.KindUserNetwork, cluster.KindClusterUserNetwork, cluster.KindNetworkPolicy,
-		cluster.KindMultiNetworkPolicy}
+		cluster.KindMultiNetworkPolicy, cluster.KindClusterNetworkPolicy}
 }
 
 // Before implements cluster.Index.
@@ -121,6 +129,9 @@ func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 	switch r.Kind {
 	case cluster.KindNetworkPolicy, cluster.KindMultiNetworkPolicy:
 		x.policyChanged(s, r, t)
+	case cluster.KindClusterNetworkPolicy:
+		x.selectAll(s, r.Name.Name)
+		x.policyChanged(s, r, t)
 	case cluster.KindNamespace:
 		for _, p := range x.networks {
 			p.namespaceChanged(s, r.Name.Name, t)
@@ -149,17 +160,25 @@ func (x *FurtherPolicies) After(s *cluster.State, r cluster.Ref) []cluster.Topic
 }
 
 // primaryChanged brings the networks up to date with the primary network of a namespace: its NetworkPolicies are about
-// that one, and its pods are in it.
+// that one, and its pods are in it. So are the ClusterNetworkPolicies that select the namespace.
 func (x *FurtherPolicies) primaryChanged(s *cluster.State, namespace string, t *changed) {
 	before, now := x.primary[namespace], names.Network("")
 	if n, ok := s.PolicyNetwork(namespace); ok && n.Further() {
 		now = n
 	}
-	if before == now {
+	if before == "" && now == "" {
 		return
 	}
 	if x.primary[namespace] = now; now == "" {
 		delete(x.primary, namespace)
+	}
+	for _, p := range s.ClusterNetworkPolicies {
+		if x.selects(s, p, namespace) || before != now {
+			x.policyChanged(s, p.Ref(), t)
+		}
+	}
+	if before == now {
+		return
 	}
 	for _, policy := range policiesOf(s, namespace) {
 		x.policyChanged(s, policy, t)
@@ -173,8 +192,34 @@ func (x *FurtherPolicies) primaryChanged(s *cluster.State, namespace string, t *
 	}
 }
 
-// aboutOf lists the networks, other than the cluster's own, that a policy is about.
-func aboutOf(s *cluster.State, policy cluster.Ref) []names.Network {
+// selects brings up to date whether a ClusterNetworkPolicy selects a namespace that has a primary network. It is true
+// if that has changed.
+func (x *FurtherPolicies) selects(s *cluster.State, p *cluster.TieredPolicy, namespace string) bool {
+	_, primary := x.primary[namespace]
+	if x.selected[p.Name] == nil {
+		x.selected[p.Name] = map[string]bool{}
+	}
+	selects := primary && p.HasRules() && p.Pods.In(namespace, s.Namespaces[namespace])
+	changed := put(x.selected[p.Name], namespace, selects)
+	if len(x.selected[p.Name]) == 0 {
+		delete(x.selected, p.Name)
+	}
+	return changed
+}
+
+// selectAll does that for all namespaces. A policy that is gone selects none.
+func (x *FurtherPolicies) selectAll(s *cluster.State, policy string) {
+	p := s.ClusterNetworkPolicies[policy]
+	if delete(x.selected, policy); p == nil {
+		return
+	}
+	for namespace := range x.primary {
+		x.selects(s, p, namespace)
+	}
+}
+
+// aboutOf lists the networks, other than the cluster's own, that a policy is about, each once.
+func (x *FurtherPolicies) aboutOf(s *cluster.State, policy cluster.Ref) (out []names.Network) {
 	switch p := s.Object(policy).(type) {
 	case *cluster.MultiNetworkPolicy:
 		return p.Networks
@@ -182,13 +227,23 @@ func aboutOf(s *cluster.State, policy cluster.Ref) []names.Network {
 		if n, ok := s.PolicyNetwork(p.Name.Namespace); ok && n.Further() {
 			return []names.Network{n}
 		}
+	case *cluster.TieredPolicy:
+		for namespace := range x.selected[p.Name] {
+			out = append(out, x.primary[namespace])
+		}
+		slices.Sort(out)
 	}
-	return nil
+	return slices.Compact(out)
+}
+
+// About lists the networks, other than the cluster's own, that a ClusterNetworkPolicy is about, sorted.
+func (x *FurtherPolicies) About(policy string) []names.Network {
+	return x.about[cluster.Ref{Kind: cluster.KindClusterNetworkPolicy, Name: cluster.Name{Name: policy}}]
 }
 
 // policyChanged brings the networks up to date with a policy that is, or was, about them.
 func (x *FurtherPolicies) policyChanged(s *cluster.State, policy cluster.Ref, t *changed) {
-	now := aboutOf(s, policy)
+	now := x.aboutOf(s, policy)
 	all := slices.Concat(x.about[policy], now)
 	slices.Sort(all)
 	for _, n := range slices.Compact(all) {
@@ -197,10 +252,20 @@ func (x *FurtherPolicies) policyChanged(s *cluster.State, policy cluster.Ref, t 
 			p = policiesIn(n)
 			x.networks[n] = p
 		}
+		tiered := p.Tiered()
+		if policy.Kind == cluster.KindClusterNetworkPolicy {
+			put(p.tiered, policy.Name.Name, slices.Contains(now, n))
+		}
+		if tiered != p.Tiered() {
+			t.add(NetworkTiersUsed, cluster.Name{Name: string(n)})
+		}
 		p.policyChanged(s, policy, t)
 		if !p.Any() {
 			delete(x.networks, n)
 		}
+	}
+	if policy.Kind == cluster.KindClusterNetworkPolicy && !slices.Equal(x.about[policy], now) {
+		t.add(PolicyWritten, policy.Name)
 	}
 	if x.about[policy] = now; len(now) == 0 {
 		delete(x.about, policy)

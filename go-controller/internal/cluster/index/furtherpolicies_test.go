@@ -49,7 +49,7 @@ func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
 	pod := cluster.Name{Namespace: ns, Name: fmt.Sprint("p", p.r.IntN(4))}
 	port := cluster.PodPort{Pod: pod, Interface: fmt.Sprint("net", p.r.IntN(3))}
 	var o cluster.Object
-	switch k := p.r.IntN(14); {
+	switch k := p.r.IntN(15); {
 	case k < 1:
 		o = &cluster.Namespace{Name: "ns0", Labels: p.namespaceLabels()}
 	case k < 3:
@@ -84,6 +84,10 @@ func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
 			}
 		}
 		o = q
+	case k < 13:
+		o = &cluster.TieredPolicy{Name: fmt.Sprint("cnp", p.r.IntN(3)), UID: fmt.Sprint(p.r.Uint64()),
+			Pods:    cluster.PodSelector{Namespaces: p.selector(), Pods: p.selector()},
+			Ingress: p.tieredRules(ns), Egress: p.tieredRules(ns)}
 	default:
 		return p.step(t, s)
 	}
@@ -95,10 +99,26 @@ func (p policyPath) furtherStep(t *testing.T, s *cluster.State) cluster.Change {
 	return c
 }
 
+func (p policyPath) tieredRules(namespace string) (out []cluster.TieredRule) {
+	for _, r := range p.rules(namespace).Rules {
+		out = append(out, cluster.TieredRule{Action: cluster.Deny, PolicyRule: r})
+	}
+	return out
+}
+
 func (x *FurtherPolicies) answers(s *cluster.State) map[names.Network]map[cluster.Topic]string {
 	out := map[names.Network]map[cluster.Topic]string{}
 	for i := range manyFurther {
-		out[further(i)] = answers(s, x.In(further(i)))
+		n := further(i)
+		out[n] = answers(s, x.In(n))
+		if x.In(n).Tiered() {
+			out[n][cluster.Topic{Subject: NetworkTiersUsed, Key: cluster.Name{Name: string(n)}}] = "tiered"
+		}
+	}
+	for policy := range s.ClusterNetworkPolicies {
+		for _, n := range x.About(policy) {
+			out[n][cluster.Topic{Subject: PolicyWritten, Key: cluster.Name{Name: policy}}] += " about it"
+		}
 	}
 	return out
 }
@@ -144,7 +164,10 @@ func TestFurtherPoliciesFollow(t *testing.T) {
 		for n := range s.NetworkPolicies {
 			remove(t, s, cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: n})
 		}
-		if x := FurtherPoliciesOf(s); len(x.networks) != 0 || len(x.about) != 0 {
+		for n := range s.ClusterNetworkPolicies {
+			remove(t, s, cluster.Ref{Kind: cluster.KindClusterNetworkPolicy, Name: cluster.Name{Name: n}})
+		}
+		if x := FurtherPoliciesOf(s); len(x.networks)+len(x.about)+len(x.selected) != 0 {
 			t.Fatalf("seed %d: without policies there is something left over: %+v", seed, x)
 		}
 	}

@@ -31,6 +31,7 @@ type Policies struct {
 	uses       map[cluster.Ref][]use    // by policy
 	denials    map[string]bool          // the namespaces that log what their NetworkPolicies deny
 	elsewhere  map[string]bool          // the namespaces whose NetworkPolicies are about a primary network
+	tiered     map[string]bool          // the ClusterNetworkPolicies that are about a network which is not the cluster's
 	podsIn     cluster.NameSets[string] // by namespace; nil while there is no policy, as pods is
 	pods       map[cluster.Name]*selectedPod
 }
@@ -50,6 +51,7 @@ func policiesIn(n names.Network) *Policies {
 	return &Policies{
 		network: n, selections: map[string]*Selection{}, scoped: map[string]selectionSet{}, across: selectionSet{},
 		uses: map[cluster.Ref][]use{}, denials: map[string]bool{}, elsewhere: map[string]bool{},
+		tiered: map[string]bool{},
 	}
 }
 

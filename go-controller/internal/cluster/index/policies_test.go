@@ -175,9 +175,10 @@ func TestPoliciesFollow(t *testing.T) {
 	}
 }
 
-// moved is true for a change that tells by itself that a NetworkPolicy has other rows.
+// moved is true for a change that tells by itself that a NetworkPolicy or ClusterNetworkPolicy has other rows.
 func moved(c cluster.Change, policy cluster.Name) bool {
-	return c.Ref == cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: policy} ||
+	return c.Ref == cluster.Ref{Kind: cluster.KindClusterNetworkPolicy, Name: policy} ||
+		c.Ref == cluster.Ref{Kind: cluster.KindNetworkPolicy, Name: policy} ||
 		slices.Contains(c.About(PrimaryOf), cluster.Name{Name: policy.Namespace})
 }
 

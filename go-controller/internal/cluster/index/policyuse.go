@@ -27,7 +27,7 @@ func (x *Policies) usesOf(s *cluster.State, policy cluster.Ref) []use {
 			return usesOfPolicy(&p.NetworkPolicy, false)
 		}
 	case *cluster.TieredPolicy:
-		if !x.network.Further() {
+		if !x.network.Further() || x.tiered[p.Name] {
 			return append(usesOfRules(p.Pods, rulesOf(p.Ingress), rulesOf(p.Egress)),
 				use{selector: p.Pods, subject: len(p.Ingress)+len(p.Egress) > 0})
 		}

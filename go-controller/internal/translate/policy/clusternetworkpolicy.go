@@ -40,20 +40,27 @@ func (ClusterNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (ClusterNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindClusterNetworkPolicy, cluster.KindNamespace},
-		Subjects: []cluster.Subject{index.PolicyWritten, index.PrimaryOf, placed},
+		Kinds: append(dnsKinds(), cluster.KindClusterNetworkPolicy, cluster.KindNetworkDefinition,
+			cluster.KindUserNetwork, cluster.KindClusterUserNetwork),
+		Subjects: []cluster.Subject{index.PolicyWritten, placed},
 	}
 }
 
-// Affected implements translate.Translator. Each policy says to which primary networks it does not apply.
-func (t ClusterNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+// Affected implements translate.Translator. The ranges of a primary network concern the policies that are about it, and
+// so does what the cluster's DNS is.
+func (ClusterNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
-	if c.Concerns(index.PrimaryOf) || c.Ref.Kind == cluster.KindNamespace &&
-		s.Locked(cluster.Name{Namespace: c.Ref.Name.Name}) {
-		out = t.Owners(s)
-	}
-	if c.Ref.Kind == cluster.KindClusterNetworkPolicy {
+	x, dns := index.FurtherPoliciesOf(s), dnsChanged(s, c)
+	switch {
+	case c.Ref.Kind == cluster.KindClusterNetworkPolicy:
 		out = append(out, clusterOwner(c.Ref.Name.Name))
+	case dns || c.Ref.Kind.Defines():
+		n := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
+		for policy := range s.ClusterNetworkPolicies {
+			if about := x.About(policy); dns && len(about) > 0 || slices.Contains(about, n) {
+				out = append(out, clusterOwner(policy))
+			}
+		}
 	}
 	for _, policy := range c.About(index.PolicyWritten) {
 		if policy.Namespace == "" {
@@ -78,21 +85,16 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 				"with its database schema"}}
 		return translate.Rows{Reports: missing, Judged: accepted(p, slices.Concat(missing, p.Problems), nil)}, nil
 	}
-	r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, network: names.Own,
-		policies: index.PoliciesOf(s), subject: index.SelectorHash(p.Pods)}
 	before, after := clusterPoliciesOf(s).around(p)
-	in, out := 0, 0 // places that policies take that are asked before
-	for _, q := range before {
-		in, out = in+len(q.Ingress), out+len(q.Egress)
-	}
-	for i, rule := range p.Ingress {
-		r.clusterRule(ingress(), i, in+i, p, rule)
-	}
-	for i, rule := range p.Egress {
-		r.clusterRule(egress(), i, out+i, p, rule)
-	}
 	named, pending := domainNames(s, p)
-	made := translate.Rows{Rows: r.rows, Reports: slices.Concat(clash(p, before, after), named, notInPrimary(s, p))}
+	made := translate.Rows{Reports: slices.Concat(clash(p, before, after), named)}
+	for _, n := range append([]names.Network{names.Own}, index.FurtherPoliciesOf(s).About(p.Name)...) {
+		policies := index.PoliciesIn(s, n)
+		r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, network: n,
+			policies: policies, subject: policies.Hash(p.Pods), families: s.Config.Families(), dns: dnsIn(s, n.Further())}
+		r.clusterRules(p, before)
+		made.Rows = append(made.Rows, r.rows...)
+	}
 	if !pending { // a new master does not judge a policy otherwise for a moment
 		made.Judged = accepted(p, p.Problems, made.Reports)
 	}
@@ -121,12 +123,26 @@ func clash(p *cluster.TieredPolicy, before, after []*cluster.TieredPolicy) []clu
 	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPriorityClash, Message: text}}
 }
 
+// clusterRules makes the ACLs of a policy in one network. before is the policies that are asked before.
+func (r *policyRows) clusterRules(p *cluster.TieredPolicy, before []*cluster.TieredPolicy) {
+	in, out := 0, 0 // places that these take
+	for _, q := range before {
+		in, out = in+len(q.Ingress), out+len(q.Egress)
+	}
+	for i, rule := range p.Ingress {
+		r.clusterRule(ingress(), i, in+i, p, rule)
+	}
+	for i, rule := range p.Egress {
+		r.clusterRule(egress(), i, out+i, p, rule)
+	}
+}
+
 // clusterRule makes the ACLs of a rule. place is the rule's among those of the same tier, priority and direction.
 func (r *policyRows) clusterRule(d direction, number, place int, p *cluster.TieredPolicy,
 	rule cluster.TieredRule,
 ) {
 	v := ruling{action: nbdb.ACLActionAllowRelated, priority: names.ClusterPolicyACL(p.Priority, place),
-		tier: names.TierAdmin, name: rule.Name, itself: true, severity: p.Logging.Of(rule.Action)}
+		tier: names.TierAdmin, name: rule.Name, tiered: true, severity: p.Logging.Of(rule.Action)}
 	if p.Tier == cluster.BaselineTier {
 		v.tier = names.TierLast
 	}

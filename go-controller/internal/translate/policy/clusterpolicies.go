@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -70,6 +72,17 @@ func clusterPoliciesOf(s *cluster.State) *clusterPolicies {
 // tiered is true while ACLs have tiers: those of tenants are in the first.
 func tiered(s *cluster.State) bool {
 	return !s.WithoutTiers && (len(clusterPoliciesOf(s).policies) > 0 || s.Held.Tiered || s.Config.Multitenant)
+}
+
+// tieredIn is the same in one network. While the removal of ClusterNetworkPolicies waits for approval, it is not known
+// in which networks they have rows.
+func tieredIn(s *cluster.State, n names.Network) bool {
+	if !n.Further() {
+		return tiered(s)
+	}
+	network := s.Networks[n]
+	return !s.WithoutTiers && (index.FurtherPoliciesOf(s).In(n).Tiered() ||
+		s.Held.Tiered && network != nil && network.Primary)
 }
 
 // Kinds implements cluster.Index.

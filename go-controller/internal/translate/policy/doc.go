@@ -5,7 +5,8 @@
 //   - an Isolation for each node, while there is any policy: the port groups of its isolated pods, with the ACLs that
 //     deny what no rule allows;
 //   - a NetworkPolicy: an ACL for what each of its rules allows;
-//   - a ClusterNetworkPolicy: ACLs for what each of its rules accepts, denies or passes;
+//   - a ClusterNetworkPolicy: ACLs for what each of its rules accepts, denies or passes, in the cluster's own network
+//     and in each primary network that its subject is in;
 //   - a MultiNetworkPolicy: the ACLs of a NetworkPolicy in each network that it is about;
 //   - a NetworkIsolation for each network that any policy is about, other than the cluster's own: what an Isolation is
 //     for a node.

@@ -64,7 +64,7 @@ func (t Isolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if n == nil || !s.HasSwitch(o.Name) {
 		return translate.Rows{}, nil
 	}
-	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierOf(s)}
+	r := isolationRows{translate.Maker{Schema: t.Schema, Owner: o, UID: n.UID}, n, tierIn(s, names.Own)}
 	rows := append(r.unblocking(), r.locking(s)...)
 	if !isolates(s) {
 		return translate.Rows{Rows: rows}, nil
@@ -78,7 +78,7 @@ func (r isolationRows) unblocking() []nb.Row {
 	if r.tier == 0 {
 		return nil
 	}
-	return []nb.Row{r.unblock(0), r.unblock(names.TierAdmin), r.allowAgain()}
+	return unblocking(r.Maker, r.inSwitch())
 }
 
 // locking is the rows that keep pods of primary networks from connecting to anything in the cluster's own network. What
@@ -166,26 +166,6 @@ func (r isolationRows) answer(f names.Family, match string) nb.Row {
 	acl.Tier = names.TierAdmin
 	return r.Row(names.FamilyRole(names.RoleAnswer, f), acl, r.inSwitch())
 }
-
-// unblock keeps a tier that decides nothing from letting every other packet pass of a connection that a later tier does
-// not allow any more: ovn-northd's flow for such packets (ct_mark.blocked) would allow them without asking that tier.
-func (r isolationRows) unblock(tier int) nb.Row {
-	acl := ingress().acl(names.ACLUnblock, nbdb.ACLActionPass, blocked)
-	acl.Tier = tier
-	return r.Row(fmt.Sprintf("%s-%d", names.RoleUnblock, tier), acl, r.inSwitch())
-}
-
-// allowAgain lets packets of a connection pass that an earlier tier has cut, and that is allowed now. Without it, tier
-// 1 would be the last on a switch whose pods no policy selects. unblock would then pass the packets with the connection
-// still cut, so that OVN would drop the replies.
-func (r isolationRows) allowAgain() nb.Row {
-	acl := ingress().acl(names.ACLUnblock, nbdb.ACLActionAllowRelated, blocked)
-	acl.Tier = names.TierLast
-	return r.Row(fmt.Sprintf("%s-%d", names.RoleUnblock, acl.Tier), acl, r.inSwitch())
-}
-
-// blocked matches packets of a connection that an ACL has cut.
-const blocked = "ip && ct.est && ct_mark.blocked == 1"
 
 // own lists the addresses of the node of the family of one of them.
 func (r isolationRows) own(management netip.Addr) []string {

@@ -41,7 +41,7 @@ func (MultiNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: append(dnsKinds(), cluster.KindMultiNetworkPolicy, cluster.KindNetworkDefinition,
 			cluster.KindUserNetwork, cluster.KindClusterUserNetwork),
-		Subjects: []cluster.Subject{index.MultiPolicyWritten},
+		Subjects: []cluster.Subject{index.MultiPolicyWritten, index.NetworkTiersUsed},
 	}
 }
 
@@ -53,17 +53,26 @@ func (t MultiNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Ow
 		out = append(out, multiOwner(c.Ref.Name))
 	case cluster.KindNetworkDefinition, cluster.KindUserNetwork, cluster.KindClusterUserNetwork:
 		network := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
-		for _, policy := range index.FurtherPoliciesOf(s).In(network).All() {
-			if policy.Kind == cluster.KindMultiNetworkPolicy {
-				out = append(out, multiOwner(policy.Name))
-			}
-		}
+		out = append(out, policiesIn(s, network, cluster.KindMultiNetworkPolicy, multiOwner)...)
+	}
+	for _, n := range c.About(index.NetworkTiersUsed) {
+		out = append(out, policiesIn(s, names.Network(n.Name), cluster.KindMultiNetworkPolicy, multiOwner)...)
 	}
 	if dnsChanged(s, c) {
 		out = append(out, t.Owners(s)...)
 	}
 	for _, policy := range c.About(index.MultiPolicyWritten) {
 		out = append(out, multiOwner(policy))
+	}
+	return out
+}
+
+// policiesIn lists the owners of the policies of a kind that are about a network other than the cluster's own.
+func policiesIn(s *cluster.State, n names.Network, k cluster.Kind, owner func(cluster.Name) nb.Owner) (out []nb.Owner) {
+	for _, policy := range index.FurtherPoliciesOf(s).In(n).All() {
+		if policy.Kind == k {
+			out = append(out, owner(policy.Name))
+		}
 	}
 	return out
 }
@@ -85,7 +94,8 @@ func (t MultiNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, 
 		}
 		policies, network := index.FurtherPoliciesOf(s).In(n), s.Networks[n]
 		r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: policies,
-			network: n, subject: policies.Hash(p.Subject()), dns: dnsIn(s, network != nil && network.Primary)}
+			network: n, subject: policies.Hash(p.Subject()), families: familiesIn(s, n),
+			dns: dnsIn(s, network != nil && network.Primary)}
 		in, eg := p.Ingress, p.Egress
 		if network != nil && len(network.Subnets) == 0 {
 			var left []string

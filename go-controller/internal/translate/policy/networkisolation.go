@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -38,23 +40,36 @@ func (NetworkIsolation) Owners(s *cluster.State) (out []nb.Owner) {
 func (NetworkIsolation) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindClusterUserNetwork},
-		Subjects: []cluster.Subject{index.NetworkPoliciesExist},
+			cluster.KindClusterUserNetwork, cluster.KindNode},
+		Subjects: []cluster.Subject{index.NetworkPoliciesExist, index.NetworkTiersUsed},
 	}
 }
 
-// Affected implements translate.Translator. A network's definition says whether it is a primary one.
+// Affected implements translate.Translator. A network's definition says whether it is a primary one. A node may have a
+// switch of a network.
 func (NetworkIsolation) Affected(s *cluster.State, c cluster.Change) (out []nb.Owner) {
-	if c.Ref.Kind.Defines() {
-		n := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
-		if index.FurtherPoliciesOf(s).In(n).Any() {
-			out = append(out, isolationOwner(string(n)))
+	x := index.FurtherPoliciesOf(s)
+	switch n := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name); {
+	case c.Ref.Kind == cluster.KindNode:
+		for _, n := range x.Networks() {
+			if tieredIn(s, n) && (c.Granted && c.Network == n || !c.Granted && !sameSwitches(c)) {
+				out = append(out, isolationOwner(string(n)))
+			}
 		}
+	case c.Ref.Kind.Defines() && x.In(n).Any():
+		out = append(out, isolationOwner(string(n)))
 	}
-	for _, n := range c.About(index.NetworkPoliciesExist) {
+	for _, n := range slices.Concat(c.About(index.NetworkPoliciesExist), c.About(index.NetworkTiersUsed)) {
 		out = append(out, isolationOwner(n.Name))
 	}
 	return out
+}
+
+// sameSwitches is false for a change of a Node that has other switches from then on.
+func sameSwitches(c cluster.Change) bool {
+	old, _ := c.Old.(*cluster.Node)
+	now, _ := c.New.(*cluster.Node)
+	return old != nil && now != nil && old.UID == now.UID
 }
 
 // Rows implements translate.Translator.
@@ -65,8 +80,9 @@ func (t NetworkIsolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, er
 	}
 	m := translate.Maker{Schema: t.Schema, Owner: o}
 	acl := func(role, groupRole, group string, d direction, priority int, action, match string) nb.Row {
-		return m.Row(role, d.acl(priority, action, d.pods(group)+" && "+match),
-			m.In(nbdb.PortGroupTable, groupRole, "acls"))
+		acl := d.acl(priority, action, d.pods(group)+" && "+match)
+		acl.Tier = tierIn(s, n)
+		return m.Row(role, acl, m.In(nbdb.PortGroupTable, groupRole, "acls"))
 	}
 	allow, drop := nbdb.ACLActionAllowRelated, nbdb.ACLActionDrop
 	inGroup, outGroup := n.IngressGroup(), n.EgressGroup()
@@ -84,5 +100,27 @@ func (t NetworkIsolation) Rows(s *cluster.State, o nb.Owner) (translate.Rows, er
 		rows = append(rows,
 			acl(names.RoleOwnIn, names.RoleGroupIn, inGroup, ingress(), names.ACLPolicyAllow, allow, itself))
 	}
-	return translate.Rows{Rows: rows}, nil
+	return translate.Rows{Rows: append(rows, onSwitches(m, s, n)...)}, nil
 }
+
+// onSwitches is the rows for all pods of a network while there are tiers. Its switches list them, whatever pods any
+// policy selects.
+func onSwitches(m translate.Maker, s *cluster.State, n names.Network) []nb.Row {
+	network := s.Networks[n]
+	if network == nil || !tieredIn(s, n) {
+		return nil
+	}
+	var in []nb.Slot
+	for _, sw := range network.Switches(s, nbdb.LogicalSwitchTable) {
+		in = append(in, nb.Slot{In: nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: sw}, Column: "acls"})
+	}
+	if len(in) == 0 {
+		return nil
+	}
+	return append(unblocking(m, in...), m.Row(names.RoleLinkLocal, &nbdb.ACL{Priority: names.ACLLinkLocal,
+		Direction: nbdb.ACLDirectionFromLport, Match: linkLocal, Action: nbdb.ACLActionDrop}, in...))
+}
+
+// linkLocal matches addresses that every pod has beside those that were granted, and that port security lets it use.
+// No address set has them, so that a Deny of pods would not match. Neighbour discovery passes all ACLs.
+const linkLocal = "ip6.src == fe80::/10 || ip6.dst == fe80::/10"

@@ -31,17 +31,22 @@ func (NetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (NetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    append(dnsKinds(), cluster.KindNetworkPolicy),
-		Subjects: []cluster.Subject{index.PolicyWritten, index.LoggingOf, index.PrimaryOf, tiersUsed},
+		Kinds: append(dnsKinds(), cluster.KindNetworkPolicy),
+		Subjects: []cluster.Subject{index.PolicyWritten, index.LoggingOf, index.PrimaryOf, index.NetworkTiersUsed,
+			tiersUsed},
 	}
 }
 
 // Affected implements translate.Translator. The first ClusterNetworkPolicy concerns every policy, and so does the end
-// of the last. What the cluster's DNS is concerns those of namespaces with a primary network.
+// of the last: in a primary network, every policy there. What the cluster's DNS is concerns those of namespaces with a
+// primary network.
 func (t NetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
 	if c.Concerns(tiersUsed) {
 		out = t.Owners(s)
+	}
+	for _, n := range c.About(index.NetworkTiersUsed) {
+		out = append(out, policiesIn(s, names.Network(n.Name), cluster.KindNetworkPolicy, owner)...)
 	}
 	for _, namespace := range c.About(index.LoggingOf) {
 		n, _ := s.PolicyNetwork(namespace.Name)
@@ -85,7 +90,7 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	policies := index.PoliciesIn(s, n)
 	r := policyRows{
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, policies: policies,
-		network: n, subject: policies.Hash(p.Subject()), dns: dnsIn(s, n.Further()),
+		network: n, subject: policies.Hash(p.Subject()), families: familiesIn(s, n), dns: dnsIn(s, n.Further()),
 	}
 	var logging cluster.Logging
 	if ns := s.Namespaces[p.Name.Namespace]; ns != nil {
@@ -121,7 +126,8 @@ type policyRows struct {
 	state    *cluster.State
 	policies *index.Policies
 	network  names.Network
-	subject  string      // the hash of the selector of its own pods
+	subject  string // the hash of the selector of its own pods
+	families []names.Family
 	dns      *clusterDNS // nil where it is as any other service
 	rows     []nb.Row
 }
@@ -131,14 +137,14 @@ type ruling struct {
 	action         string
 	priority, tier int
 	name           string // of the rule, may be ""
-	itself         bool   // the rule decides about a pod that reaches itself through a service
+	tiered         bool   // the rule is that of a ClusterNetworkPolicy
 	severity       cluster.Severity
 }
 
-// tierIn is the tier of policies in a network. Only the cluster's own has policies of other tiers.
+// tierIn is the tier of NetworkPolicies and MultiNetworkPolicies in a network.
 func tierIn(s *cluster.State, n names.Network) int {
-	if !n.Further() {
-		return tierOf(s)
+	if tieredIn(s, n) {
+		return names.TierLast
 	}
 	return 0
 }
@@ -152,18 +158,13 @@ func familiesIn(s *cluster.State, n names.Network) []names.Family {
 	return []names.Family{names.IPv4, names.IPv6}
 }
 
-// tierOf is the tier of NetworkPolicies.
-func tierOf(s *cluster.State) int {
-	if tiered(s) {
-		return names.TierLast
-	}
-	return 0
-}
-
 // rule makes the ACLs of a rule: one for each address family and protocol. One ACL for several of them would cost more
 // flows: ovn-controller multiplies what "||" joins of different fields.
 func (r *policyRows) rule(d direction, number int, rule cluster.PolicyRule, v ruling) {
 	a := ruleACLs{r, d, v, number}
+	if v.tiered && d == egress() {
+		a.clusterDNS(rule)
+	}
 	if rule.AnyPort {
 		a.anyPort(rule)
 		return

@@ -95,7 +95,10 @@ func (k *kube) isAmong(namespaces *metav1.LabelSelector, pods *v1alpha2.Namespac
 }
 
 func (k *kube) isClusterPeer(p v1alpha2.ClusterNetworkPolicyEgressPeer, e end) bool {
+	taken := slices.ContainsFunc(k.ranges, func(p netip.Prefix) bool { return p.Contains(e.Addr) })
 	switch {
+	case p.Networks == nil && p.Namespaces == nil && p.Pods == nil && taken:
+		return false
 	case p.Nodes != nil: // "the nodeIPs"; Northbound takes the management port for one of them
 		return e.Pod == nil && slices.ContainsFunc(k.Nodes, func(n *corev1.Node) bool {
 			return n.Name == e.Node && selects(p.Nodes, n.Labels)
@@ -143,13 +146,14 @@ func (k *kube) isClusterPort(p *v1alpha2.ClusterNetworkPolicy, r v1alpha2.Cluste
 }
 
 // hasNamedPort tells whether a name stands for the port of a connection. For a pod that reaches itself, Northbound
-// takes the numbers of all pods that the policy is about.
+// takes the numbers of all pods of the network that the policy is about.
 func (k *kube) hasNamedPort(p *v1alpha2.ClusterNetworkPolicy, name string, c connection) bool {
 	if !c.Itself() {
 		return c.To.Pod != nil && slices.Contains(namedPorts(c.To.Pod, name, c.Protocol), c.Port)
 	}
 	return slices.ContainsFunc(k.Ends(c.To.Addr.Is4()), func(e end) bool {
 		return k.isAmong(p.Spec.Subject.Namespaces, p.Spec.Subject.Pods, e) &&
+			(len(k.ranges) == 0 || e.Pod.Namespace == c.To.Pod.Namespace) && // it is in the network
 			slices.Contains(namedPorts(e.Pod, name, c.Protocol), c.Port)
 	})
 }

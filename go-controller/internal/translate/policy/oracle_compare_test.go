@@ -20,7 +20,7 @@ import (
 var theSchema = sync.OnceValue(nb.NewSchema)
 
 // random is a cluster that dice make.
-func random(d policytest.Dice) *kube { return &kube{d.Cluster()} }
+func random(d policytest.Dice) *kube { return &kube{Cluster: d.Cluster()} }
 
 // translated is what the master makes of a cluster.
 func (k *kube) translated() (*offline.Cluster, error) { return k.Translated(theSchema()) }
@@ -31,11 +31,11 @@ func (k *kube) rows() (*verdict.Evaluator, error) { return k.Rows(theSchema()) }
 // shrink is the smallest cluster that was found in which Kubernetes and the rows differ about a connection.
 func (k *kube) shrink(c connection) (*kube, connection) {
 	small, again := k.Shrink(c, func(smaller *policytest.Cluster, c connection) bool {
-		try := &kube{smaller}
+		try := &kube{Cluster: smaller}
 		rows, err := try.rows()
 		return err == nil && try.difference(rows, c) != ""
 	})
-	return &kube{small}, again
+	return &kube{Cluster: small}, again
 }
 
 // difference is what Kubernetes and the rows say of a connection, "" when they agree and no ACL is void.
@@ -103,7 +103,7 @@ func (k *kube) count(c connection, seen map[string]int) {
 		if e.direction == networkingv1.PolicyTypeIngress && k.Multitenant {
 			seen[fmt.Sprintf("tenants let in %v", k.tenantLets(e.own, e.other, c))]++
 		}
-		without := &kube{&policytest.Cluster{Namespaces: k.Namespaces}}
+		without := &kube{Cluster: &policytest.Cluster{Namespaces: k.Namespaces}}
 		for _, p := range k.Policies {
 			without.Policies = append(without.Policies, &networkingv1.NetworkPolicy{ObjectMeta: p.ObjectMeta,
 				Spec: networkingv1.NetworkPolicySpec{PodSelector: p.Spec.PodSelector, PolicyTypes: policyTypes(p)}})

@@ -20,7 +20,10 @@ import (
 // Where Kubernetes leaves something open, a comment says what Northbound promises.
 
 // kube is a cluster of which Kubernetes promises something.
-type kube struct{ *policytest.Cluster }
+type kube struct {
+	*policytest.Cluster
+	ranges []netip.Prefix // of the primary network that is asked about: nodes and names in DNS are nobody there
+}
 
 type (
 	end        = policytest.End

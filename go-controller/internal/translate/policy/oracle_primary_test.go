@@ -12,6 +12,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/reach"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 	"github.com/northbound-net/northbound/go-controller/internal/verdict"
 )
@@ -32,7 +33,7 @@ func inPrimary(t *testing.T, k *policytest.Cluster, topology cluster.Topology) *
 		t.Fatal(err)
 	}
 	k.Namespaces[0].Labels[names.PrimaryLabel] = ""
-	k.ClusterPolicies, k.Multitenant = nil, false
+	k.Multitenant = false
 	k.More = append(k.More, &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "x", Name: "own"}, UID: "u",
 		Network: n})
 	return n
@@ -43,6 +44,9 @@ func primaryEnds(s *cluster.State, k *policytest.Cluster, n names.Network, v4 bo
 	for _, e := range k.Ends(v4) {
 		if e.Pod == nil || e.Pod.Namespace != "x" {
 			others = append(others, end{Name: "not in the network: " + e.Name, Addr: e.Addr})
+			if e.Pod == nil { // a node is a peer of ClusterNetworkPolicies
+				others[len(others)-1].Node = e.Node
+			}
 			continue
 		}
 		port := cluster.PodPort{Pod: cluster.Name{Namespace: "x", Name: e.Pod.Name}, Interface: names.PrimaryInterface}
@@ -80,6 +84,16 @@ func askPrimary(e *verdict.Evaluator, n *cluster.Network, c connection) (verdict
 	return verdict.Verdict{Allowed: s.Allowed, Steps: []verdict.Step{s}}, err
 }
 
+// nowhere is the connection with ends that are on no node: no node is in the network, so that it is nobody's own.
+func nowhere(c connection) connection {
+	for _, e := range []*end{&c.From, &c.To} {
+		if e.Pod != nil {
+			e.Node = "nowhere"
+		}
+	}
+	return c
+}
+
 // The rows of random policies do in a primary network what Kubernetes promises, with the addresses of pods there.
 // Nodes are not in it. eth0 stays closed to all but the pod's own node, and its pods connect to nobody by it.
 func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
@@ -88,6 +102,9 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 		d := policytest.NewDice(seed, 29)
 		k := random(d)
 		n := inPrimary(t, k.Cluster, []cluster.Topology{cluster.Layer2, cluster.Layer3}[seed%2])
+		for _, s := range n.Subnets {
+			k.ranges = append(k.ranges, s.CIDR)
+		}
 		c, err := k.translated()
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, k.Text())
@@ -96,7 +113,7 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatalf("seed %d: %v", seed, errs)
 		}
-		rows := verdict.New(db)
+		rows, answers := verdict.New(db), reach.New(c.Core, db)
 		for range 100 {
 			v4 := k.Families[d.IntN(len(k.Families))]
 			pods, others := primaryEnds(c.State, k.Cluster, n.Name, v4)
@@ -109,11 +126,17 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 				t.Fatalf("seed %d: %s: %v", seed, try, err)
 			}
 			void := slices.ContainsFunc(got.Steps, func(s verdict.Step) bool { return len(s.Void) > 0 })
-			if want := k.allowed(try); got.Allowed != want || void {
+			if want := k.allowed(nowhere(try)); got.Allowed != want || void {
 				t.Fatalf("seed %d: %s: Kubernetes says allowed %v, the rows %v, void %v: %+v\n%s", seed, try, want, got.Allowed,
 					void, got.Steps, k.Text())
 			}
-			countPrimary(k, try, got.Allowed, seen)
+			if try.From.Pod != nil && try.To.Pod != nil && !try.Itself() {
+				if answer, err := asked(answers, try, d.Chance(50)); err != nil || answer.Allowed != got.Allowed {
+					t.Fatalf("seed %d: %s: package reach says %+v, %v\n%s", seed, try, answer, err, k.Text())
+				}
+				seen["asked of package reach"]++
+			}
+			countPrimary(k, nowhere(try), got.Allowed, seen)
 		}
 		for range 100 {
 			try := d.Connection(k.Cluster)
@@ -122,8 +145,11 @@ func TestPrimaryRowsDoWhatKubernetesPromises(t *testing.T) {
 	}
 	t.Log(seen)
 	for what, least := range map[string]int{"Ingress isolated, allowed true": 500, "Ingress isolated, allowed false": 500,
-		"Egress isolated, allowed true": 500, "Egress isolated, allowed false": 500, "itself": 200, "locked in": 500,
-		"locked out": 500} {
+		"Egress isolated, allowed true": 500, "Egress isolated, allowed false": 500, "Ingress by cnp, allowed true": 200,
+		"Ingress by cnp, allowed false": 200, "Egress by cnp, allowed true": 150,
+		"Egress by cnp, allowed false": 200, "itself": 200, "locked in": 500,
+		"locked out":             500,
+		"asked of package reach": 1000} {
 		if seen[what] < least {
 			t.Errorf("%s: %d times, want %d or more: the clusters prove too little", what, seen[what], least)
 		}
@@ -157,6 +183,9 @@ func countPrimary(k *kube, c connection, allowed bool, seen map[string]int) {
 		}
 		if isolated, _ := k.networkPoliciesDecide(e[0], direction, e[1], c); isolated {
 			seen[fmt.Sprintf("%s isolated, allowed %v", direction, allowed)]++
+		}
+		if k.clusterRule(e[0], direction, e[1], c) != "" {
+			seen[fmt.Sprintf("%s by cnp, allowed %v", direction, allowed)]++
 		}
 	}
 }

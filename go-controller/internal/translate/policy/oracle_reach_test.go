@@ -279,7 +279,7 @@ func TestDiffIsWhatKubernetesPromises(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := policytest.NewDice(seed, 41)
 		old := random(d)
-		now := &kube{old.Clone()}
+		now := &kube{Cluster: old.Clone()}
 		now.Policies = nil
 		for i := range old.Policies {
 			if p := old.Policies[i]; d.Chance(70) {

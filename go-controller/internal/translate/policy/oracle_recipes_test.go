@@ -148,7 +148,7 @@ func recipes() map[string]recipe {
 // recipeCluster is the cluster of the recipes.
 func recipeCluster(t *testing.T, policies []string) *kube {
 	t.Helper()
-	k := &kube{policytest.New([]bool{true, false})}
+	k := &kube{Cluster: policytest.New([]bool{true, false})}
 	for name, labels := range map[string]map[string]string{"x": {"team": "red"}, "y": {"team": "blue"}, "z": {}} {
 		labels["kubernetes.io/metadata.name"] = name
 		k.Namespaces = append(k.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u",

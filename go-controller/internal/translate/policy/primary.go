@@ -1,17 +1,11 @@
 package policy
 
 import (
-	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
-
-// ReasonPrimary is the reason of the report that a ClusterNetworkPolicy does not apply to pods of primary networks.
-const ReasonPrimary = "PolicyNotServed"
 
 // waiting reports that a policy has no effect, since its pods wait for a primary network, and why they do.
 func waiting(p *cluster.NetworkPolicy, why string) []cluster.Problem {
@@ -19,32 +13,13 @@ func waiting(p *cluster.NetworkPolicy, why string) []cluster.Problem {
 		Message: why + ": its pods wait for it, and the policy has no effect until then"}}
 }
 
-// notInPrimary reports that a ClusterNetworkPolicy does not apply to pods of primary networks, if it would select any
-// by their namespace.
-func notInPrimary(s *cluster.State, p *cluster.TieredPolicy) []cluster.Problem {
-	if !p.HasRules() {
-		return nil
-	}
-	out := &listed{}
-	for _, namespace := range index.PrimariesOf(s).Namespaces() {
-		if p.Pods.In(namespace, s.Namespaces[namespace]) {
-			out.add("%s", namespace)
-		}
-	}
-	if out.text == "" {
-		return nil
-	}
-	return []cluster.Problem{{Ref: p.Ref(), UID: p.UID, Reason: ReasonPrimary, Message: fmt.Sprintf("spec.subject: it "+
-		"selects namespaces whose pods are in primary networks, where ClusterNetworkPolicies do not apply: %s: use "+
-		"NetworkPolicies there", out)}}
-}
-
 // clusterDNS is the cluster's DNS, as policies of a primary network see it. A load balancer of the network's exit
 // chooses the pod: the network's own switch sees the ClusterIP.
 type clusterDNS struct {
-	state     *cluster.State
-	addresses []netip.Addr // ClusterIPs
-	pods      []*cluster.Pod
+	state   *cluster.State
+	service *cluster.Service
+	slices  []*cluster.EndpointSlice
+	pods    []*cluster.Pod // behind it
 }
 
 // dnsIn is the cluster's DNS as policies of a network see it; nil where they do not: it is primary for those that do.
@@ -53,8 +28,8 @@ func dnsIn(s *cluster.State, primary bool) *clusterDNS {
 	if !primary || svc == nil {
 		return nil
 	}
-	out := &clusterDNS{state: s, addresses: svc.ClusterIPs}
-	for _, slice := range s.SlicesOf(cluster.DNSService()) {
+	out := &clusterDNS{state: s, service: svc, slices: s.SlicesOf(cluster.DNSService())}
+	for _, slice := range out.slices {
 		for _, e := range slice.Endpoints {
 			p := s.Pods[cluster.Name{Namespace: slice.Name.Namespace, Name: e.Pod}]
 			if p != nil && p.WantsNetwork() && !slices.Contains(out.pods, p) {
@@ -73,7 +48,7 @@ func (d *clusterDNS) of(selector cluster.PodSelector, f names.Family) (out []str
 	}) {
 		return nil
 	}
-	for _, a := range d.addresses {
+	for _, a := range d.service.ClusterIPs {
 		if names.FamilyOf(a.Is4()) == f {
 			out = append(out, a.String())
 		}
@@ -115,5 +90,5 @@ func ofDNS(o cluster.Object) bool {
 func sameBackend(a, b cluster.Object) bool {
 	p, was := a.(*cluster.Pod)
 	q, is := b.(*cluster.Pod)
-	return was && is && p.Labels == q.Labels && p.WantsNetwork() == q.WantsNetwork()
+	return was && is && p.Labels == q.Labels && p.Ports == q.Ports && p.WantsNetwork() == q.WantsNetwork()
 }

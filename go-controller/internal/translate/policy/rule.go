@@ -76,7 +76,7 @@ func (a ruleACLs) anyPort(rule cluster.PolicyRule) {
 		a.add(nil, portTerm{}, "ip")
 		return
 	}
-	for _, f := range familiesIn(a.state, a.network) {
+	for _, f := range a.families {
 		for _, s := range a.sides(rule, f) {
 			a.add(append([]string{string(f)}, s.part...), portTerm{}, s.match)
 		}
@@ -90,8 +90,11 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 		a.add([]string{protocol}, portTerm{protocol, ports}, ports)
 		return
 	}
-	for _, f := range familiesIn(a.state, a.network) {
+	for _, f := range a.families {
 		for _, s := range a.sides(rule, f) {
+			if p != cluster.UDP && slices.Contains(s.part, names.RoleMulticast) {
+				continue // other protocols have none
+			}
 			a.add(append([]string{string(f), protocol}, s.part...), portTerm{protocol, ports}, s.match, ports)
 		}
 	}
@@ -102,7 +105,7 @@ func (a ruleACLs) numbers(rule cluster.PolicyRule, p cluster.Protocol, ports str
 func (a ruleACLs) ownPort(rule cluster.PolicyRule, name cluster.PortName) {
 	selection := a.policies.Selection(a.subject)
 	for _, number := range selection.Numbers(name) {
-		for _, f := range familiesIn(a.state, a.network) {
+		for _, f := range a.families {
 			own := server(f, a.portSet(a.subject, name, number, f))
 			term := port(name, number)
 			if rule.AnyPeer {
@@ -131,7 +134,7 @@ func (a ruleACLs) theirPort(rule cluster.PolicyRule, name cluster.PortName) {
 	}
 	for _, number := range slices.Sorted(maps.Keys(having)) {
 		hashes := slices.Sorted(slices.Values(having[number]))
-		for _, f := range familiesIn(a.state, a.network) {
+		for _, f := range a.families {
 			var sets []string
 			for _, hash := range hashes {
 				sets = append(sets, a.portSet(hash, name, number, f))
@@ -150,53 +153,69 @@ type side struct {
 
 // sides matches a rule's peers in one family. A pod that is a peer of itself, and reaches itself through a service, has
 // another source. Then the destination tells whether the pod is a peer.
-func (a ruleACLs) sides(rule cluster.PolicyRule, f names.Family) []side {
+func (a ruleACLs) sides(rule cluster.PolicyRule, f names.Family) (out []side) {
 	if rule.AnyPeer {
 		return nil
 	}
-	sets, others := a.others(rule, f)
-	if others == "" {
-		return nil
+	o := a.others(rule, f)
+	if o.all {
+		return []side{{nil, translate.Keyword(f)}}
 	}
-	out := []side{{nil, others}}
-	if a.itself && a.direction == ingress() && len(sets) > 0 {
-		out = append(out, side{[]string{names.RoleItself}, a.peers(f, hairpinSource(f)) + " && " + server(f, sets...)})
+	if among := slices.Concat(o.sets, o.ranges); len(among) > 0 {
+		out = append(out, side{nil, a.peers(f, among...)})
+	}
+	if a.tiered && a.direction == ingress() && len(o.sets) > 0 {
+		out = append(out, side{[]string{names.RoleItself}, a.peers(f, hairpinSource(f)) + " && " + server(f, o.sets...)})
+	}
+	if len(o.outside) > 0 {
+		out = append(out, side{[]string{names.RoleOutside}, a.notInNetwork(f, o.outside)})
+	}
+	if a.tiered && a.network.Further() && a.direction == egress() && a.action == nbdb.ACLActionDrop && len(o.sets) > 0 {
+		out = append(out, side{[]string{names.RoleMulticast}, toAll(f)})
 	}
 	return out
 }
 
-// others matches the addresses of a rule's peers in one family; "" when there are none. sets are those of pods.
-func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) (sets []string, match string) {
-	var ranges []string
+// others is the addresses of a rule's peers in one family, sorted.
+type others struct {
+	all     bool     // every address: the other fields have no meaning
+	sets    []string // of pods
+	ranges  []string // ranges, and sets that are not of pods
+	outside []string // such sets in a primary network: their addresses mean nobody there
+}
+
+func (a ruleACLs) others(rule cluster.PolicyRule, f names.Family) (out others) {
+	foreign := &out.ranges
+	if a.network.Further() {
+		foreign = &out.outside
+	}
 	for _, peer := range rule.Peers {
 		switch {
 		case peer.Pods != nil:
-			sets = append(sets, "$"+addressSet(a.state, a.network, *peer.Pods, f))
-			if a.direction == egress() {
-				ranges = append(ranges, a.dns.of(*peer.Pods, f)...)
+			out.sets = append(out.sets, "$"+addressSet(a.state, a.network, *peer.Pods, f))
+			if a.direction == egress() && !a.tiered {
+				out.ranges = append(out.ranges, a.dns.of(*peer.Pods, f)...)
 			}
 		case peer.Nodes != nil:
-			ranges = append(ranges, "$"+names.SelectorAddressSet(nodesHash(*peer.Nodes), f))
+			*foreign = append(*foreign, "$"+names.SelectorAddressSet(nodesHash(*peer.Nodes), f))
 		case peer.Domain != "":
-			ranges = append(ranges, "$"+names.SelectorAddressSet(index.DomainNameHash(peer.Domain), f))
+			*foreign = append(*foreign, "$"+names.SelectorAddressSet(index.DomainNameHash(peer.Domain), f))
 		}
 		for _, p := range peer.Addresses {
 			switch {
 			case names.FamilyOf(p.Addr().Is4()) != f:
 			case p.Bits() == 0:
-				return nil, translate.Keyword(f)
+				return others{all: true}
 			default:
-				ranges = append(ranges, address(p))
+				out.ranges = append(out.ranges, address(p))
 			}
 		}
 	}
-	if len(sets)+len(ranges) == 0 {
-		return nil, ""
+	for _, list := range []*[]string{&out.sets, &out.ranges, &out.outside} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
 	}
-	slices.Sort(sets)
-	slices.Sort(ranges)
-	sets = slices.Compact(sets)
-	return sets, a.peers(f, slices.Concat(sets, slices.Compact(ranges))...)
+	return out
 }
 
 // portSet is the address set of the pods of a selection for which a port's name means a number.

@@ -1,0 +1,143 @@
+package reach_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	"github.com/northbound-net/northbound/go-controller/internal/reach"
+)
+
+// tenants is a cluster with the primary networks red/own and blue/own, of the same range, a pod of the cluster's own
+// network, and the cluster's DNS. red/b admits nobody. With admits, the pod of DNS admits that range alone.
+func tenants(t *testing.T, admits string, more ...cluster.Object) *reach.Cluster {
+	t.Helper()
+	name := func(namespace, name string) cluster.Name { return cluster.Name{Namespace: namespace, Name: name} }
+	isolated := cluster.NewLabelSelector(cluster.Requirement{Key: "isolated", Operator: cluster.Exists})
+	objects := append([]cluster.Object{
+		&cluster.Node{Name: "n1", UID: "u1", Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}},
+		&cluster.Namespace{Name: "plain"}, &cluster.Namespace{Name: "kube-system"},
+		&cluster.NetworkPolicy{Name: name("red", "closed"), Pods: isolated, Ingress: cluster.PolicyRules{Isolates: true}},
+		&cluster.Service{Name: cluster.DNSService(), UID: "dns", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+			Ports: []cluster.ServicePort{{Name: "dns", Protocol: cluster.UDP, Port: 53}}}}, more...)
+	for _, namespace := range []string{"red", "blue"} {
+		n := &cluster.Network{Name: names.Defined(namespace, "own"), Topology: cluster.Layer2, Primary: true,
+			Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.77.0.0/16")}}}
+		if err := n.SetJoin([]netip.Prefix{netip.MustParsePrefix("100.66.0.0/15")}); err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &cluster.NetworkDefinition{Name: name(namespace, "own"), Network: n, UID: namespace},
+			&cluster.Namespace{Name: namespace, Labels: cluster.NewLabels(map[string]string{names.PrimaryLabel: ""})})
+	}
+	for _, p := range []cluster.Name{name("kube-system", "dns"), name("red", "a"), name("red", "b"), name("blue", "a"),
+		name("plain", "p")} {
+		labels := map[string]string{}
+		if p.Name == "b" {
+			labels["isolated"] = ""
+		}
+		objects = append(objects, &cluster.Pod{Name: p, UID: p.String(), Node: "n1", Labels: cluster.NewLabels(labels)})
+	}
+	if admits != "" {
+		objects = append(objects, &cluster.NetworkPolicy{Name: name("kube-system", "dns"),
+			Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{AnyPort: true,
+				Peers: []cluster.PolicyPeer{{Addresses: []netip.Prefix{netip.MustParsePrefix(admits)}}}}}}})
+	}
+	dns := cluster.PodPort{Pod: name("kube-system", "dns")}
+	at := offline.New(config.DefaultCluster(), objects).State.PodNetworks[dns].IPs[0].Addr()
+	made := offline.New(config.DefaultCluster(), append(objects, &cluster.EndpointSlice{Name: dns.Pod, Service: "kube-dns",
+		Ports: []cluster.EndpointPort{{Name: "dns", Protocol: cluster.UDP, Port: 5353}}, Endpoints: []cluster.Endpoint{
+			{Addr: at, Pod: dns.Pod.Name, Node: "n1", Conditions: cluster.Ready | cluster.Serving}}}))
+	db, errs := made.Database()
+	if len(errs)+len(made.Problems) > 0 {
+		t.Fatal(errs, made.Problems)
+	}
+	return reach.New(made.Core, db)
+}
+
+// answer is the first answer to a question.
+func answer(t *testing.T, c *reach.Cluster, from, to string) reach.Answer {
+	t.Helper()
+	q, err := reach.Ask(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check, err := c.Check(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return check.Connections[0].Answers[0]
+}
+
+// Two pods are judged by the policies of the network that both are in. Other networks can't be reached.
+func TestPrimaryNetworks(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		allowed  bool
+		why      string // some of the answer
+	}{
+		{"red/b", "red/a:80", true, "no policy with Egress selects it; ingress: no policy selects it"},
+		{"red/a", "red/b:80", false, "isolated by np/red/closed, and no rule allows this"},
+		{"red/a", "10.77.0.3:80", false, "isolated by np/red/closed"},
+		{"10.77.0.3", "red/a:80", true, "no policy selects it"},
+		{"10.77.0.9", "red/a:80", true, "no pod has the address"},
+		{"red/a", "10.77.0.9:80", true, "no pod has the address"},
+		{"red/a", "blue/a:80", false, "red/a is in the primary network red/own, pod/blue/a in the primary network blue/own"},
+		{"plain/p", "red/a:80", false, "which nothing connects: pod/plain/p is in the cluster's own network"},
+		{"red/a", "plain/p:80", false, "which nothing connects"},
+		{"red/a", "203.0.113.1:80", true, "outside the cluster: no policy selects it"},
+		{"203.0.113.1", "red/a:80", false, "only Services with node ports lead from outside to the primary network red/own"},
+		{"red/a", "10.128.0.77:80", false, "to nothing of the cluster's own network but the Kubernetes API and DNS"},
+		{"red/a", "192.0.2.1:22", true, "a node's host: no policy selects it"},
+		{"node/n1", "red/b:80", true, "its own node may always connect to it"},
+		{"red/a", "svc/kube-system/kube-dns", true, "no policy selects it"},
+	} {
+		got := answer(t, tenants(t, ""), c.from, c.to)
+		if got.Allowed != c.allowed || !strings.Contains(got.String(), c.why) {
+			t.Errorf("%s to %s: %s, want %v: %s", c.from, c.to, got, c.allowed, c.why)
+		}
+	}
+}
+
+// The pods of DNS see an exit's address, which their policies may name.
+func TestDNSSeesExits(t *testing.T) {
+	exits := tenants(t, "").State.In(names.Defined("red", "own")).ExitAddrs["n1"]
+	for admits, want := range map[string]bool{ipnet.Addrs(exits)[0].String() + "/32": true, "10.77.0.0/16": false} {
+		got := answer(t, tenants(t, admits), "red/a", "svc/kube-system/kube-dns")
+		if got.Allowed != want || !got.Egress.Allowed {
+			t.Errorf("the pod of DNS admits %s: %s, want allowed %v", admits, got, want)
+		}
+	}
+}
+
+// A ClusterNetworkPolicy decides in a primary network as it does in the cluster's own, and so does a policy of the
+// network.
+func TestPoliciesOfPrimaryNetworks(t *testing.T) {
+	everybody := cluster.PolicyRule{Peers: []cluster.PolicyPeer{{Pods: &cluster.PodSelector{}}}, AnyPort: true}
+	guard := &cluster.TieredPolicy{Name: "guard", UID: "u", Tier: cluster.AdminTier,
+		Egress: []cluster.TieredRule{{Action: cluster.Deny, PolicyRule: everybody}}}
+	closed := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{UID: "m",
+		Name: cluster.Name{Namespace: "red", Name: "m"}, Egress: cluster.PolicyRules{Isolates: true}},
+		Named: []names.Network{names.Defined("red", "own")}, Networks: []names.Network{names.Defined("red", "own")}}
+	for _, c := range []struct {
+		policy   cluster.Object
+		from, to string
+		why      string
+	}{
+		{guard, "red/a", "red/b:80", "egress: cnp/guard spec.egress[0]"},
+		{guard, "red/a", "svc/kube-system/kube-dns", "egress: cnp/guard spec.egress[0]"},
+		{guard, "plain/p", "kube-system/dns:80", "egress: cnp/guard spec.egress[0]"},
+		{closed, "red/a", "203.0.113.1:80", "egress: isolated by multinetworkpolicy/red/m, and no rule allows this"},
+	} {
+		if got := answer(t, tenants(t, "", c.policy), c.from, c.to); got.Allowed || !strings.Contains(got.String(), c.why) {
+			t.Errorf("%s to %s: %s, want denied: %s", c.from, c.to, got, c.why)
+		}
+	}
+	if got := answer(t, tenants(t, "", guard), "red/a", "203.0.113.1:80"); !got.Allowed {
+		t.Errorf("to the outside: %s", got)
+	}
+}
