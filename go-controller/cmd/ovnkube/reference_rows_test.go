@@ -36,6 +36,7 @@ func roleTexts() []roleText {
 			"the switch of a [network](../features/networks.md) that has one for all nodes"},
 		{names.KindCluster, names.RoleLocalnet, "", "the port of that switch to a network outside"},
 		{names.KindCluster, names.RoleSpoofGuard, "", "drops what only the network may send: DHCP answers, redirects"},
+		{names.KindCluster, names.RoleLinkLocal, "", "drops what has link-local addresses: no address set has them"},
 		{names.KindCluster, names.RoleUnserved, "", "drops what is sent to a ClusterIP and got no backend"},
 		{names.KindCluster, names.RoleRouterToNode, "",
 			"the port of a [primary network](../features/primary-networks.md)'s router to that switch"},

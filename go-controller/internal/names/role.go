@@ -61,7 +61,7 @@ const (
 	RoleIngress      = "ingress"       // policies of both kinds, with the rule and what the ACL is for
 	RoleNew          = "new"           // policies of both kinds, after RoleIngress...: the ACL that logs new connections
 	RoleUnblock      = "unblock"       // both Isolations, with the tier: leaves denied connections to later tiers
-	RoleLinkLocal    = "link-local"    // NetworkIsolation: the ACL that drops what has link-local addresses
+	RoleLinkLocal    = "link-local"    // Cluster, NetworkIsolation: the ACL that drops what has link-local addresses
 	RoleOutside      = "outside"       // ClusterNetworkPolicy, after RoleEgress...: peers that are not in the network
 	RoleMulticast    = "multicast"     // ClusterNetworkPolicy, after RoleEgress...: what goes to all pods of the network
 	RoleDNS          = "dns"           // ClusterNetworkPolicy, after RoleEgress...: the cluster's DNS

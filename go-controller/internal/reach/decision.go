@@ -177,6 +177,8 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 		switch role {
 		case names.RoleUnserved:
 			return "a ClusterIP at which no Service has a backend"
+		case names.RoleLinkLocal:
+			return "link-local addresses reach nobody"
 		case names.RoleSpoofGuard:
 			return "only the network itself sends such packets"
 		case names.RoleHairpin:

@@ -85,6 +85,22 @@ func solicitation(target netip.Addr, mac net.HardwareAddr) func([]byte) []byte {
 	}
 }
 
+// besides are datagrams by the link-local addresses that everybody has, which no policy's address set knows.
+func (m *making) besides() {
+	m.add("link-local addresses, around policies", func(mark []byte) (out [][]byte) {
+		for _, to := range []party{m.sibling, m.management} {
+			for _, ends := range [][2]netip.Addr{
+				{linkLocal(m.attacker.mac), linkLocal(to.mac)}, {linkLocal(m.attacker.mac), to.addrs[1]},
+				{m.attacker.addrs[1], linkLocal(to.mac)},
+			} {
+				datagram := udp(netip.AddrPortFrom(ends[0], 4000), netip.AddrPortFrom(ends[1], 4000), mark)
+				out = append(out, ethernet(to.mac, m.attacker.mac, unix.ETH_P_IPV6, datagram))
+			}
+		}
+		return out
+	})
+}
+
 // discoveries are messages of neighbour discovery.
 func (m *making) discoveries() {
 	const itself = "OVN lets a pod's own address have any MAC there: the pod harms itself"

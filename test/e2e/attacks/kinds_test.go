@@ -115,6 +115,7 @@ func spoofs(p place) []kind {
 	m.sources()
 	m.links()
 	m.resolution()
+	m.besides()
 	m.discoveries()
 	m.services()
 	m.groups()

@@ -117,10 +117,5 @@ func onSwitches(m translate.Maker, s *cluster.State, n names.Network) []nb.Row {
 	if len(in) == 0 {
 		return nil
 	}
-	return append(unblocking(m, in...), m.Row(names.RoleLinkLocal, &nbdb.ACL{Priority: names.ACLLinkLocal,
-		Direction: nbdb.ACLDirectionFromLport, Match: linkLocal, Action: nbdb.ACLActionDrop}, in...))
+	return append(unblocking(m, in...), translate.LinkLocal(m, in...))
 }
-
-// linkLocal matches addresses that every pod has beside those that were granted, and that port security lets it use.
-// No address set has them, so that a Deny of pods would not match. Neighbour discovery passes all ACLs.
-const linkLocal = "ip6.src == fe80::/10 || ip6.dst == fe80::/10"

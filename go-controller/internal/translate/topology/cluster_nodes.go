@@ -18,6 +18,7 @@ func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 	rows := []nb.Row{
 		m.Row(names.RoleMcastRouters, &nbdb.PortGroup{Name: names.MulticastRouters}),
 		spoofGuard(m, translate.OnAllNodes("acls")),
+		translate.LinkLocal(m, translate.OnAllNodes("acls")),
 	}
 	rows = append(rows, noBackend(m, s, nil, translate.OnAllNodes("acls"))...)
 	return append(rows, multicastRows(m)...)
