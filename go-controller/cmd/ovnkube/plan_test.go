@@ -93,7 +93,7 @@ Plan: 1 to add, 3 to change, 0 to remove.
 func TestPlanFromAndToNothing(t *testing.T) {
 	empty := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
 	got := plan(t, empty, "-f", planInput)
-	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 22 to add, 0 to change, 0 to remove.\n") ||
+	if got.exit != 2 || !strings.HasSuffix(got.stdout, "\nPlan: 23 to add, 0 to change, 0 to remove.\n") ||
 		got.stderr != "" {
 		t.Errorf("plan onto an empty database:\n%s", got)
 	}

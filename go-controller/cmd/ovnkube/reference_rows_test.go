@@ -23,7 +23,8 @@ type roleText struct {
 func roleTexts() []roleText {
 	const family, subnet = "`-v4`, `-v6`", "`-SUBNET`"
 	const rule = "`-RULE`, then where it matters `-v4` or `-v6`, `-PROTOCOL`, `-NAME=NUMBER`"
-	const clusterRule = rule + ", `-itself`, `-outside`, `-multicast`, `-dns`, `-fragments`, `-new`, `-in-NETWORK`"
+	const clusterRule = rule + ", `-itself`, `-outside`, `-multicast`, `-dns`, `-api`, `-fragments`, `-new`, " +
+		"`-in-NETWORK`"
 	return []roleText{
 		{names.KindCluster, names.RoleRouter, "", "the cluster router"},
 		{names.KindCluster, names.RoleJoin, "", "the join switch"},

@@ -140,8 +140,11 @@ func (s *State) ServicesIn(namespace string) (out []Name) {
 
 // ExitServices lists the services that pods of primary networks reach in the cluster's own network.
 func ExitServices() []Name {
-	return []Name{{Namespace: "default", Name: "kubernetes"}, DNSService()}
+	return []Name{APIService(), DNSService()}
 }
+
+// APIService is the Kubernetes API.
+func APIService() Name { return Name{Namespace: "default", Name: "kubernetes"} }
 
 // DNSService is the cluster's DNS.
 func DNSService() Name { return Name{Namespace: "kube-system", Name: "kube-dns"} }

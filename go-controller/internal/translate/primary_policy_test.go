@@ -40,8 +40,11 @@ func TestDNSInPrimaryNetworks(t *testing.T) {
 		Networks: []names.Network{n.Name}}
 	other := dnsPolicy(selects)
 	other.Name.Namespace = "ns1" // it has no primary network
+	tiered := &cluster.TieredPolicy{Name: "ns0/dns", UID: "c", Tier: cluster.AdminTier, Pods: cluster.PodSelector{
+		Namespaces: cluster.NewLabelSelector(cluster.Requirement{Key: names.PrimaryLabel, Operator: cluster.Exists})},
+		Egress: []cluster.TieredRule{{Action: cluster.Deny, PolicyRule: policy.Egress.Rules[0]}}}
 	events := []cluster.Event{}
-	for _, o := range []cluster.Object{&policy, multi, &other,
+	for _, o := range []cluster.Object{&policy, multi, &other, tiered,
 		&cluster.Namespace{Name: "ns0", UID: "ns0", Labels: cluster.NewLabels(map[string]string{names.PrimaryLabel: ""})},
 		&cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: "d0"}, UID: "d", Network: n}} {
 		events = append(events, p.set(o.Ref(), o))
@@ -54,7 +57,7 @@ func TestDNSInPrimaryNetworks(t *testing.T) {
 		m.check(t)
 		want := dnsWanted(p, selects)
 		for o, rows := range m.rows {
-			if o.Kind != names.KindPolicy && o.Kind != names.KindMultiPolicy {
+			if o.Kind != names.KindPolicy && o.Kind != names.KindMultiPolicy && o.Kind != names.KindClusterPolicy {
 				continue
 			}
 			for _, a := range []string{"10.96.0.1", "10.96.0.2", "fd02::1", "fd02::2"} {
@@ -71,8 +74,8 @@ func TestDNSInPrimaryNetworks(t *testing.T) {
 			events = []cluster.Event{p.set(o.Ref(), nil)}
 		}
 	}
-	if len(seen) != 2*4*2 {
-		t.Errorf("what the path came by: %v, want each address allowed and not, by both kinds of policies", seen)
+	if len(seen) != 3*4*2 {
+		t.Errorf("what the path came by: %v, want each address allowed and not, by each kind of policies", seen)
 	}
 }
 
@@ -104,14 +107,31 @@ func dnsWanted(p *path, selects cluster.LabelSelector) map[string]bool {
 func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 	m := newMaster()
 	m.begin(t)
+	workers := cluster.NewLabelSelector(cluster.Requirement{Key: "worker", Operator: cluster.Exists})
 	policy := &cluster.TieredPolicy{Name: "guard", UID: "g", Tier: cluster.AdminTier, Pods: cluster.PodSelector{
 		Namespaces: cluster.NewLabelSelector(cluster.Requirement{Key: "a", Operator: cluster.In, Values: []string{"1"}})},
-		Ingress: []cluster.TieredRule{{PolicyRule: cluster.PolicyRule{AnyPeer: true, AnyPort: true}, Action: cluster.Deny}}}
+		Ingress: []cluster.TieredRule{{PolicyRule: cluster.PolicyRule{AnyPeer: true, AnyPort: true}, Action: cluster.Deny}},
+		Egress: []cluster.TieredRule{{Action: cluster.Deny, PolicyRule: cluster.PolicyRule{AnyPort: true,
+			Peers: []cluster.PolicyPeer{{Nodes: &workers}}}}}} // outside of the network's ranges
 	np := &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "ns0", Name: "np"}, UID: "np",
 		Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{AnyPeer: true, AnyPort: true}}}}
 	n := &cluster.Network{Name: names.Defined("ns0", "d0"), Topology: cluster.Layer2, Primary: true,
 		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/28")}}}
 	definition := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "ns0", Name: "d0"}, UID: "d", Network: n}
+	other := *n
+	other.Subnets = []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.98.0.0/28")}}
+	moved := &cluster.NetworkDefinition{Name: definition.Name, UID: "d", Network: &other}
+	node := func(labels map[string]string) *cluster.Node {
+		return &cluster.Node{Name: "n", UID: "n", Labels: cluster.NewLabels(labels),
+			Addrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	}
+	api := &cluster.Service{Name: cluster.APIService(), UID: "api", Ports: service(cluster.Name{}).Ports,
+		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}}
+	slice := func(addr string) *cluster.EndpointSlice {
+		return &cluster.EndpointSlice{Name: cluster.APIService(), Service: "kubernetes",
+			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr(addr)}}}
+	}
+	apis := 0
 	for i, step := range []struct {
 		object cluster.Object
 		gone   bool
@@ -122,6 +142,10 @@ func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: true},
 		{object: labelledNamespace("a", "0", names.PrimaryLabel, "")},
 		{object: labelledNamespace("a", "1", names.PrimaryLabel, ""), want: true},
+		{object: moved, want: true},
+		{object: api, want: true}, {object: slice("192.0.2.1"), want: true}, {object: node(nil), want: true},
+		{object: node(map[string]string{"worker": ""}), want: true}, {object: slice("192.0.2.2"), want: true},
+		{object: slice("192.0.2.1"), want: true}, {object: api, gone: true, want: true}, {object: api, want: true},
 		{object: definition, gone: true},
 		{object: definition, want: true},
 		{object: policy, gone: true},
@@ -140,6 +164,9 @@ func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 		if got := strings.Contains(guard, "-in-ns0.d0"); got != step.want {
 			t.Errorf("step %d: rows in the network %v, want %v:\n%s", i, got, step.want, guard)
 		}
+		if strings.Contains(guard, "egress-0-v4-api-in-ns0.d0") {
+			apis++
+		}
 		isolation := describe(m.rows[nb.Owner{Kind: names.KindNetworkIsolation, Name: "ns0.d0"}])
 		if got := strings.Contains(isolation, names.RoleUnblock); got != step.want {
 			t.Errorf("step %d: tiers %v, want %v:\n%s", i, got, step.want, isolation)
@@ -148,6 +175,9 @@ func TestClusterPoliciesOfPrimaryNetworks(t *testing.T) {
 		if strings.Contains(rows, "-in-ns0.d0") && strings.Contains(rows, "Tier:2") != step.want {
 			t.Errorf("step %d: NetworkPolicies are in tier 2 %v, want %v:\n%s", i, !step.want, step.want, rows)
 		}
+	}
+	if apis < 4 {
+		t.Errorf("the policy was about the Kubernetes API %d times, want 4 or more", apis)
 	}
 }
 

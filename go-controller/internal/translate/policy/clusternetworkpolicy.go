@@ -40,24 +40,24 @@ func (ClusterNetworkPolicy) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (ClusterNetworkPolicy) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds: append(dnsKinds(), cluster.KindClusterNetworkPolicy, cluster.KindNetworkDefinition,
+		Kinds: append(dnsKinds(), cluster.KindNode, cluster.KindClusterNetworkPolicy, cluster.KindNetworkDefinition,
 			cluster.KindUserNetwork, cluster.KindClusterUserNetwork),
 		Subjects: []cluster.Subject{index.PolicyWritten, placed},
 	}
 }
 
 // Affected implements translate.Translator. The ranges of a primary network concern the policies that are about it, and
-// so does what the cluster's DNS is.
+// so do the services of exits.
 func (ClusterNetworkPolicy) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	var out []nb.Owner
-	x, dns := index.FurtherPoliciesOf(s), dnsChanged(s, c)
+	x, exits := index.FurtherPoliciesOf(s), exitsChanged(s, c)
 	switch {
 	case c.Ref.Kind == cluster.KindClusterNetworkPolicy:
 		out = append(out, clusterOwner(c.Ref.Name.Name))
-	case dns || c.Ref.Kind.Defines():
+	case exits || c.Ref.Kind.Defines():
 		n := names.Defined(c.Ref.Name.Namespace, c.Ref.Name.Name)
 		for policy := range s.ClusterNetworkPolicies {
-			if about := x.About(policy); dns && len(about) > 0 || slices.Contains(about, n) {
+			if about := x.About(policy); exits && len(about) > 0 || slices.Contains(about, n) {
 				out = append(out, clusterOwner(policy))
 			}
 		}
@@ -91,7 +91,7 @@ func (t ClusterNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows
 	for _, n := range append([]names.Network{names.Own}, index.FurtherPoliciesOf(s).About(p.Name)...) {
 		policies := index.PoliciesIn(s, n)
 		r := policyRows{Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, state: s, network: n,
-			policies: policies, subject: policies.Hash(p.Pods), families: s.Config.Families(), dns: dnsIn(s, n.Further())}
+			policies: policies, subject: policies.Hash(p.Pods), families: s.Config.Families()}
 		r.clusterRules(p, before)
 		made.Rows = append(made.Rows, r.rows...)
 	}

@@ -128,7 +128,7 @@ type policyRows struct {
 	network  names.Network
 	subject  string // the hash of the selector of its own pods
 	families []names.Family
-	dns      *clusterDNS // nil where it is as any other service
+	dns      *exitService // nil where it is as any other service
 	rows     []nb.Row
 }
 
@@ -163,7 +163,7 @@ func familiesIn(s *cluster.State, n names.Network) []names.Family {
 func (r *policyRows) rule(d direction, number int, rule cluster.PolicyRule, v ruling) {
 	a := ruleACLs{r, d, v, number}
 	if v.tiered && d == egress() {
-		a.clusterDNS(rule)
+		a.exitServices(rule)
 	}
 	if rule.AnyPort {
 		a.anyPort(rule)

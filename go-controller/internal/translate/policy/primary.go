@@ -13,9 +13,9 @@ func waiting(p *cluster.NetworkPolicy, why string) []cluster.Problem {
 		Message: why + ": its pods wait for it, and the policy has no effect until then"}}
 }
 
-// clusterDNS is the cluster's DNS, as policies of a primary network see it. A load balancer of the network's exit
-// chooses the pod: the network's own switch sees the ClusterIP.
-type clusterDNS struct {
+// exitService is the cluster's DNS or the Kubernetes API, as policies of a primary network see it. A load balancer of
+// the network's exit chooses the endpoint: the network's own switch sees the ClusterIP.
+type exitService struct {
 	state   *cluster.State
 	service *cluster.Service
 	slices  []*cluster.EndpointSlice
@@ -23,12 +23,20 @@ type clusterDNS struct {
 }
 
 // dnsIn is the cluster's DNS as policies of a network see it; nil where they do not: it is primary for those that do.
-func dnsIn(s *cluster.State, primary bool) *clusterDNS {
-	svc := s.Services[cluster.DNSService()]
-	if !primary || svc == nil {
+func dnsIn(s *cluster.State, primary bool) *exitService {
+	if !primary {
 		return nil
 	}
-	out := &clusterDNS{state: s, service: svc, slices: s.SlicesOf(cluster.DNSService())}
+	return exitServiceOf(s, cluster.DNSService())
+}
+
+// exitServiceOf is one of the services that exits have; nil where there is none.
+func exitServiceOf(s *cluster.State, name cluster.Name) *exitService {
+	svc := s.Services[name]
+	if svc == nil {
+		return nil
+	}
+	out := &exitService{state: s, service: svc, slices: s.SlicesOf(name)}
 	for _, slice := range out.slices {
 		for _, e := range slice.Endpoints {
 			p := s.Pods[cluster.Name{Namespace: slice.Name.Namespace, Name: e.Pod}]
@@ -41,13 +49,23 @@ func dnsIn(s *cluster.State, primary bool) *clusterDNS {
 }
 
 // of lists the ClusterIPs of one family if a selector selects any of the pods behind them.
-func (d *clusterDNS) of(selector cluster.PodSelector, f names.Family) (out []string) {
-	if d == nil || !slices.ContainsFunc(d.pods, func(p *cluster.Pod) bool {
-		namespace := p.Name.Namespace
-		return selector.In(namespace, d.state.Namespaces[namespace]) && selector.Pods.Selects(p.Labels)
-	}) {
+func (d *exitService) of(selector cluster.PodSelector, f names.Family) []string {
+	if d == nil || !d.selected(selector) {
 		return nil
 	}
+	return d.clusterIPs(f)
+}
+
+// selected is true when a selector selects any of the pods behind the service.
+func (d *exitService) selected(selector cluster.PodSelector) bool {
+	return slices.ContainsFunc(d.pods, func(p *cluster.Pod) bool {
+		namespace := p.Name.Namespace
+		return selector.In(namespace, d.state.Namespaces[namespace]) && selector.Pods.Selects(p.Labels)
+	})
+}
+
+// clusterIPs lists those of one family.
+func (d *exitService) clusterIPs(f names.Family) (out []string) {
 	for _, a := range d.service.ClusterIPs {
 		if names.FamilyOf(a.Is4()) == f {
 			out = append(out, a.String())
@@ -56,12 +74,12 @@ func (d *clusterDNS) of(selector cluster.PodSelector, f names.Family) (out []str
 	return out
 }
 
-// dnsKinds lists the kinds of objects on which a clusterDNS depends, besides the definitions of networks.
+// dnsKinds lists the kinds of objects on which the cluster's DNS depends, besides the definitions of networks.
 func dnsKinds() []cluster.Kind {
 	return []cluster.Kind{cluster.KindService, cluster.KindEndpointSlice, cluster.KindPod, cluster.KindNamespace}
 }
 
-// dnsChanged is true for a change after which policies of primary networks may see another clusterDNS: seldom.
+// dnsChanged is true for a change after which policies of primary networks may see another DNS: seldom.
 func dnsChanged(s *cluster.State, c cluster.Change) bool {
 	if c.Granted || !s.AnyPrimary() {
 		return false

@@ -8,6 +8,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
@@ -43,35 +44,117 @@ func toAll(f names.Family) string {
 	return translate.Keyword(f) + " && (eth.mcast || " + egress().peers(f, ranges...) + ")"
 }
 
-// clusterDNS makes the ACLs of a rule of egress about the cluster's DNS, if it selects any pod behind that. The
-// network's switch sees the ClusterIP and the port of the Service.
-func (a ruleACLs) clusterDNS(rule cluster.PolicyRule) {
-	for _, f := range a.families {
-		var addrs []string
-		for _, p := range rule.PodPeers() {
-			addrs = append(addrs, a.dns.of(p, f)...)
+// exitServices makes the ACLs of a rule of egress about the services that exits have, if it means what is behind them.
+// The network's switch sees the ClusterIP and the port of the Service.
+func (a ruleACLs) exitServices(rule cluster.PolicyRule) {
+	if !a.network.Further() || rule.AnyPeer {
+		return
+	}
+	for _, name := range cluster.ExitServices() {
+		role := names.RoleAPI
+		if name == cluster.DNSService() {
+			role = names.RoleDNS
 		}
-		if len(addrs) == 0 {
-			continue
-		}
-		slices.Sort(addrs)
-		match := a.peers(f, slices.Compact(addrs)...)
-		if rule.AnyPort {
-			a.add([]string{string(f), names.RoleDNS}, portTerm{}, match)
-			continue
-		}
-		for _, p := range cluster.Protocols() {
-			if numbers := a.dns.ports(rule, p); len(numbers) > 0 {
-				term := portTerm{strings.ToLower(string(p)), ports(p, numbers)}
-				a.add([]string{string(f), term.protocol, names.RoleDNS}, term, match, term.match)
+		service := exitServiceOf(a.state, name)
+		for _, f := range a.families {
+			whole := rule.AnyPort && a.others(rule, f).all // the rule's own ACL has the ClusterIP, too
+			if service != nil && !whole && a.means(rule, service, f) {
+				a.exitService(rule, service, f, role)
 			}
 		}
 	}
 }
 
+// exitService makes the ACLs about one service in one family.
+func (a ruleACLs) exitService(rule cluster.PolicyRule, service *exitService, f names.Family, role string) {
+	match := a.peers(f, service.clusterIPs(f)...)
+	if rule.AnyPort {
+		a.add([]string{string(f), role}, portTerm{}, match)
+		return
+	}
+	for _, p := range cluster.Protocols() {
+		if numbers := service.ports(rule, p); len(numbers) > 0 {
+			term := portTerm{strings.ToLower(string(p)), ports(p, numbers)}
+			a.add([]string{string(f), term.protocol, role}, term, match, term.match)
+		}
+	}
+}
+
+// means is true when the peers of a rule are behind a service: any pod of it, or addresses of its endpoints. Of these,
+// one is enough for a rule that denies. Others open the service only if they mean all.
+func (a ruleACLs) means(rule cluster.PolicyRule, service *exitService, f names.Family) bool {
+	if len(service.clusterIPs(f)) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(rule.PodPeers(), service.selected) {
+		return true
+	}
+	meant, all := 0, 0
+	for _, slice := range service.slices {
+		for _, e := range slice.Endpoints {
+			if names.FamilyOf(e.Addr.Is4()) != f {
+				continue
+			}
+			if all++; slices.ContainsFunc(rule.Peers, func(p cluster.PolicyPeer) bool { return a.at(p, e.Addr) }) {
+				meant++
+			}
+		}
+	}
+	return meant > 0 && (meant == all || a.action == nbdb.ACLActionDrop)
+}
+
+// at is true when a peer has an address: nodes, or ranges.
+func (a ruleACLs) at(peer cluster.PolicyPeer, addr netip.Addr) bool {
+	if peer.Nodes == nil {
+		return slices.ContainsFunc(peer.Addresses, func(p netip.Prefix) bool { return p.Contains(addr) })
+	}
+	for _, facts := range clusterPoliciesOf(a.state).facts {
+		if peer.Nodes.Selects(facts.labels) && slices.Contains(facts.addrs, addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// exitsChanged is true for a change after which rules may mean other services of exits: seldom.
+func exitsChanged(s *cluster.State, c cluster.Change) bool {
+	if c.Granted || !s.AnyPrimary() {
+		return false
+	}
+	of := func(o cluster.Object) bool {
+		switch o := o.(type) {
+		case *cluster.EndpointSlice:
+			return o != nil && cluster.IsExitService(cluster.Name{Namespace: o.Name.Namespace, Name: o.Service})
+		case *cluster.Node:
+			return o != nil && hosts(s, o)
+		}
+		return false
+	}
+	switch c.Ref.Kind {
+	case cluster.KindService:
+		return cluster.IsExitService(c.Ref.Name)
+	case cluster.KindEndpointSlice, cluster.KindNode:
+		return of(c.Old) || of(c.New)
+	}
+	return dnsChanged(s, c)
+}
+
+// hosts is true for a node that has the address of an endpoint of such a service.
+func hosts(s *cluster.State, n *cluster.Node) bool {
+	addrs := n.Reported()
+	for _, service := range cluster.ExitServices() {
+		for _, slice := range s.SlicesOf(service) {
+			if slices.ContainsFunc(slice.Endpoints, func(e cluster.Endpoint) bool { return slices.Contains(addrs, e.Addr) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // ports lists the ports of the Service of one protocol that a rule is about: by their own number, or by the number or
 // name that the pods behind them know.
-func (d *clusterDNS) ports(rule cluster.PolicyRule, p cluster.Protocol) (out []cluster.PolicyPort) {
+func (d *exitService) ports(rule cluster.PolicyRule, p cluster.Protocol) (out []cluster.PolicyPort) {
 	for _, served := range d.service.Ports {
 		if served.Protocol == p && slices.ContainsFunc(rule.Ports, func(of cluster.PolicyPort) bool {
 			return of.Protocol == p && (covers(of, served.Port) || d.leads(served, of))
@@ -83,7 +166,7 @@ func (d *clusterDNS) ports(rule cluster.PolicyRule, p cluster.Protocol) (out []c
 }
 
 // leads is true when a port of the Service leads to a port of any pod that a policy means.
-func (d *clusterDNS) leads(served cluster.ServicePort, to cluster.PolicyPort) bool {
+func (d *exitService) leads(served cluster.ServicePort, to cluster.PolicyPort) bool {
 	for _, slice := range d.slices {
 		for _, at := range slice.Ports {
 			if at.Name != served.Name || at.Protocol != served.Protocol {

@@ -6,7 +6,10 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 	"github.com/northbound-net/northbound/go-controller/internal/verdict"
@@ -102,6 +105,52 @@ func TestRulesAboutDNSInPrimaryNetworks(t *testing.T) {
 	}
 }
 
+// A rule is about the ClusterIP of the Kubernetes API if it means the API server's addresses: any of them if it denies,
+// and else all of them.
+func TestRulesAboutTheAPIInPrimaryNetworks(t *testing.T) {
+	ports := func(number uint16) []cluster.PolicyPort {
+		return []cluster.PolicyPort{{Protocol: cluster.TCP, First: number, Last: number}}
+	}
+	ranges := func(texts ...string) (out []cluster.PolicyPeer) {
+		for _, text := range texts {
+			out = append(out, cluster.PolicyPeer{Addresses: []netip.Prefix{netip.MustParsePrefix(text)}})
+		}
+		return out
+	}
+	nodes := []cluster.PolicyPeer{{Nodes: &cluster.LabelSelector{}}}
+	api := []cluster.Object{
+		&cluster.Service{Name: cluster.APIService(), UID: "u", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+			Ports: []cluster.ServicePort{{Name: "https", Protocol: cluster.TCP, Port: 443}}},
+		&cluster.EndpointSlice{Name: cluster.APIService(), Service: "kubernetes",
+			Ports: []cluster.EndpointPort{{Name: "https", Protocol: cluster.TCP, Port: 6443}},
+			Endpoints: []cluster.Endpoint{{Addr: netip.MustParseAddr("192.0.2.1")}, // of node n
+				{Addr: netip.MustParseAddr("192.0.2.9")}}}}
+	for _, c := range []struct {
+		what   string
+		action cluster.PolicyAction
+		rule   cluster.PolicyRule
+		want   bool // before a Deny of everything, unless the rule denies
+	}{
+		{"Deny of nodes", cluster.Deny, cluster.PolicyRule{Peers: nodes, AnyPort: true}, false},
+		{"Deny of an address", cluster.Deny, cluster.PolicyRule{Peers: ranges("192.0.2.9/32"), Ports: ports(6443)}, false},
+		{"Deny of the Service's port", cluster.Deny, cluster.PolicyRule{Peers: nodes, Ports: ports(443)}, false},
+		{"Deny of another port", cluster.Deny, cluster.PolicyRule{Peers: nodes, Ports: ports(22)}, true},
+		{"Deny of others", cluster.Deny, cluster.PolicyRule{Peers: ranges("192.0.2.8/32"), AnyPort: true}, true},
+		{"Accept of a node", cluster.Accept, cluster.PolicyRule{Peers: nodes, AnyPort: true}, false},
+		{"Accept of all", cluster.Accept, cluster.PolicyRule{Peers: ranges("192.0.2.0/24"), Ports: ports(6443)}, true},
+	} {
+		p := denying(cluster.PolicyRule{Peers: ranges("0.0.0.0/0"), AnyPort: true})
+		p.Egress = append([]cluster.TieredRule{{Action: c.action, PolicyRule: c.rule}}, p.Egress...)
+		if c.action == cluster.Deny {
+			p.Egress = p.Egress[:1]
+		}
+		to := verdict.Packet{Protocol: verdict.TCP, DstPort: 443, Dst: netip.MustParseAddr("10.96.0.1")}
+		if got := askFrom(t, inOwnNetwork(t, append(api, p)...), to); got != c.want {
+			t.Errorf("%s: the API allowed %v", c.what, got)
+		}
+	}
+}
+
 // A rule that denies pods leaves no other way to them: not multicast, which all pods get, and not the link-local
 // addresses that no set has.
 func TestNoOtherWayToDeniedPods(t *testing.T) {
@@ -134,5 +183,54 @@ func TestNoOtherWayToDeniedPods(t *testing.T) {
 	if !askFrom(t, inOwnNetwork(t), verdict.Packet{Protocol: verdict.UDP, DstPort: 5000,
 		Src: netip.MustParseAddr("fe80::1"), Dst: netip.MustParseAddr("fe80::2")}) {
 		t.Error("link-local addresses are denied without any ClusterNetworkPolicy")
+	}
+}
+
+// A primary network has tiers while a ClusterNetworkPolicy is about it, or may have rows there whose removal waits. A
+// database without tiers has none.
+func TestTiersOfPrimaryNetworks(t *testing.T) {
+	np := &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "x", Name: "np"}, UID: "u",
+		Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{AnyPeer: true, AnyPort: true}}}}
+	elsewhere := denying(everybody())
+	elsewhere.Pods.Namespaces = cluster.NewLabelSelector(cluster.Requirement{Key: "none", Operator: cluster.Exists})
+	for _, c := range []struct {
+		what          string
+		policy        cluster.Object
+		held, without bool
+		want          int
+	}{
+		{"no ClusterNetworkPolicy", np, false, false, 0},
+		{"one about other namespaces", elsewhere, false, false, 0},
+		{"one", denying(everybody()), false, false, names.TierLast},
+		{"one held back", np, true, false, names.TierLast},
+		{"no tiers", denying(everybody()), true, true, 0},
+	} {
+		made := core.New(config.DefaultCluster(), theSchema(), all.Translators(theSchema()))
+		made.State.WithoutTiers, made.State.Held.Tiered = c.without, c.held
+		var events []cluster.Event
+		for _, o := range inOwnNetwork(t, np, c.policy) {
+			events = append(events, cluster.Event{Ref: o.Ref(), New: o})
+		}
+		made.Step(events)
+		made.Start()
+		unblocks := 0
+		for _, p := range made.Plan(nb.NewDatabase(theSchema()), made.Owners(), nil).Plans {
+			if p.Owner.Kind != names.KindNetworkIsolation && p.Owner.Kind != names.KindPolicy {
+				continue
+			}
+			for _, r := range p.Rows {
+				acl, ok := r.Model.(*nbdb.ACL)
+				switch {
+				case !ok:
+				case acl.Priority == names.ACLUnblock:
+					unblocks++
+				case acl.Priority != names.ACLLinkLocal && acl.Tier != c.want:
+					t.Errorf("%s: an ACL of %s is in tier %d, want %d: %s", c.what, p.Owner, acl.Tier, c.want, acl.Match)
+				}
+			}
+		}
+		if want := map[int]int{0: 0, names.TierLast: 3}[c.want]; unblocks != want {
+			t.Errorf("%s: %d ACLs for cut connections, want %d", c.what, unblocks, want)
+		}
 	}
 }
