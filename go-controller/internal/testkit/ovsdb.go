@@ -37,7 +37,7 @@ func internalDir() string {
 		}
 		dir = filepath.Dir(dir)
 	}
-	panic(fmt.Sprintf("the working directory %q (%v) is not in a checkout of Northbound: run tests with go test", dir, err))
+	panic(fmt.Sprintf("working directory %q (%v): want one in a checkout of Northbound, as go test has it", dir, err))
 }
 
 // StartOVSDB starts an ovsdb-server with an empty database of the given schema and returns its remote, "unix:PATH".
