@@ -187,4 +187,7 @@ func (r *policyRows) rule(d direction, number int, rule cluster.PolicyRule, v ru
 			a.theirPort(rule, name)
 		}
 	}
+	if d == egress() {
+		a.namedDNS(rule)
+	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// This file has what rules of ClusterNetworkPolicies need in primary networks beside what they are in the cluster's
-// own.
+// This file has what rules need in primary networks beside what they are in the cluster's own: those of
+// ClusterNetworkPolicies, and named ports of DNS.
 
 // notInNetwork matches addresses of nodes and of names in DNS. In the network's own ranges, somebody else has them: a
 // pod may choose the address of a node.
@@ -61,6 +61,20 @@ func (a ruleACLs) exitServices(rule cluster.PolicyRule) {
 			if service != nil && !whole && a.means(rule, service, f) {
 				a.exitService(rule, service, f, role)
 			}
+		}
+	}
+}
+
+// namedDNS makes the ACLs of a NetworkPolicy's rule of egress about the cluster's DNS, for ports that the rule means by
+// the names that pods of DNS give them. Those that it means by numbers are in the rule's own ACLs.
+func (a ruleACLs) namedDNS(rule cluster.PolicyRule) {
+	if a.tiered || a.dns == nil || !slices.ContainsFunc(rule.Servers(), a.dns.selected) {
+		return
+	}
+	rule.Ports = slices.DeleteFunc(slices.Clone(rule.Ports), func(p cluster.PolicyPort) bool { return p.Name == "" })
+	for _, f := range a.families {
+		if len(a.dns.clusterIPs(f)) > 0 {
+			a.exitService(rule, a.dns, f, names.RoleDNS)
 		}
 	}
 }

@@ -105,6 +105,33 @@ func TestRulesAboutDNSInPrimaryNetworks(t *testing.T) {
 	}
 }
 
+// A NetworkPolicy that lets pods connect to a named port lets them ask DNS if its pods know the port by this name.
+func TestNamedPortsOfDNSInPrimaryNetworks(t *testing.T) {
+	elsewhere := everybody().Peers
+	elsewhere[0].Pods.Namespace = "x"
+	named := func(name string) cluster.PolicyPort { return cluster.PolicyPort{Protocol: cluster.UDP, Name: name} }
+	for _, c := range []struct {
+		what  string
+		peers []cluster.PolicyPeer // nil for everybody
+		port  cluster.PolicyPort
+		want  bool // port 53 is allowed
+	}{
+		{"pods of DNS", everybody().Peers, named("dns"), true},
+		{"everybody", nil, named("dns"), true},
+		{"another name", everybody().Peers, named("other"), false},
+		{"another protocol", everybody().Peers, cluster.PolicyPort{Protocol: cluster.TCP, Name: "dns"}, false},
+		{"other pods", elsewhere, named("dns"), false},
+	} {
+		np := &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "x", Name: "np"}, UID: "u",
+			Egress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{
+				{Peers: c.peers, AnyPeer: c.peers == nil, Ports: []cluster.PolicyPort{c.port}}}}}
+		to := verdict.Packet{Protocol: verdict.UDP, DstPort: 53, Dst: netip.MustParseAddr("10.96.0.10")}
+		if got := askFrom(t, inOwnNetwork(t, np), to); got != c.want {
+			t.Errorf("%s: DNS allowed %v", c.what, got)
+		}
+	}
+}
+
 // A rule is about the ClusterIP of the Kubernetes API if it means the API server's addresses: any of them if it denies,
 // and else all of them.
 func TestRulesAboutTheAPIInPrimaryNetworks(t *testing.T) {
