@@ -54,19 +54,16 @@ func (b bed) fragments(t *testing.T, all []*service) {
 	asking.Wait()
 }
 
-// mirror sends a large datagram from a socket of its own, several times if it is to arrive: over IPv6, the first one
-// may only make the sender learn a link's MTU.
+// mirror sends a large datagram from a socket of its own, several times if need be. One that is to arrive may only make
+// the sender learn a link's MTU over IPv6. One that is to be lost may have the port of an earlier question, so that it
+// starts no flow.
 func (c client) mirror(t *testing.T, what string, to netip.AddrPort, arrives bool) {
 	t.Helper()
 	want := fmt.Sprintf("%d bytes\n", fragmented)
 	for range 5 {
 		out, err := c.run(t.Context(), "mirror", to.String(), "1", fmt.Sprint(fragmented)).Output()
-		came := err == nil && string(out) == want
-		if came == arrives {
+		if came := err == nil && string(out) == want; came == arrives {
 			return
-		}
-		if came {
-			break
 		}
 	}
 	t.Errorf("%s sends %d bytes to %s, %s: that they come back is %v, want %v", c.name, fragmented, to, what, !arrives,
