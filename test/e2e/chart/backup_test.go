@@ -1,71 +1,17 @@
 package chart
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// copies is where the chart puts copies of the Northbound database. stranger is a row in them that is not Northbound's.
-const copies, stranger = "/var/lib/northbound-backups", "somebody-elses-switch"
-
-// scheduleBackups has a copy made every minute.
-func (c *installed) scheduleBackups(t *testing.T) {
-	if _, err := c.NBCtl(t.Context(), "ls-add", stranger); err != nil {
-		t.Fatal(err)
-	}
-	o, page := c.operator(t), blocks(t, "## Back up")
-	o.does(t, page[0]+` --set "backup.schedule=* * * * *"`)
-}
-
-// scheduledBackup waits for the first of these copies. A server of databases serves it, with everything that was there.
-func (c *installed) scheduledBackup(t *testing.T) {
-	machines.Within(t, 2*time.Minute, "a copy that nobody asked for", func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "get", "jobs", "--output",
-			"jsonpath={.items[*].status.conditions}").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), `"type":"Complete"`) {
-			return fmt.Sprintf("conditions %s, %v", out, err)
-		}
-		return ""
-	})
-	o, page := c.operator(t), blocks(t, "## Back up")
-	o.does(t, page[0]+` --set "backup.schedule=17 3 * * *"`)
-	c.kubectl(t, "delete", "jobs", "--all")
-	n := c.Nodes[0]
-	files := strings.Fields(machines.Run(t, n, "ls", "-A", copies))
-	if len(files) == 0 {
-		t.Fatalf("a job is complete, and %s on %s is empty", copies, n.Spec.Name)
-	}
-	served := machines.Run(t, n, "sh", "-ec", `cp "$0" /run/copy.db; cd /run
-		trap 'ovs-appctl -t /run/copy.ctl exit; rm copy.db' EXIT
-		ovsdb-server --detach --no-chdir --pidfile=/run/copy.pid --log-file=/dev/null --unixctl=/run/copy.ctl \
-			--remote=punix:/run/copy.sock copy.db
-		ovn-nbctl --db=unix:/run/copy.sock --bare --columns=name list Logical_Switch | sort | xargs`, copies+"/"+files[0])
-	now, err := c.NBCtl(t.Context(), "--bare", "--columns=name", "list", "Logical_Switch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := strings.Fields(now)
-	slices.Sort(want)
-	if served != strings.Join(want, " ") || !strings.Contains(served, stranger) {
-		t.Errorf("the copy has the logical switches %s, want %s", served, want)
-	}
-	if _, err := c.NBCtl(t.Context(), "ls-del", stranger); err != nil {
-		t.Fatal(err)
-	}
-	machines.Run(t, n, "rm", "-r", copies)
-}
-
 // backup makes two copies of the Northbound database, and keeps the second. It has a row that was deleted since.
 func (c *installed) backup(t *testing.T) {
-	const directory, row = copies, stranger
+	const directory, row = "/var/lib/northbound-backups", "somebody-elses-switch"
 	nbctl := func(args ...string) {
 		c.kubectl(t, append([]string{"exec", "daemonset/ovn-db", "--container", "nb", "--", "ovn-nbctl"}, args...)...)
 	}

@@ -25,15 +25,12 @@ type installed struct {
 // TestChart installs the chart and does to it what an operator would.
 func TestChart(t *testing.T) {
 	c := &installed{}
-	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", Gateways: 1, DualStack: true,
-		Install: sandbox.InstallChart, BeforeInstall: c.lookBefore, Taint: taint})
+	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true, Install: sandbox.InstallChart,
+		BeforeInstall: c.lookBefore, Taint: taint})
 	t.Run("doctor", c.doctor)
 	t.Run("taint", c.untainted)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
-	t.Run("gateways", c.gateways)
-	t.Run("from outside", c.fromOutside)
-	t.Run("policies", c.policies)
 	t.Run("plan", func(t *testing.T) { machines.InSync(t, c.Cluster) })
 	t.Run("kubectl northbound", c.diagnostics)
 	t.Run("certificates", c.certificates)
@@ -51,9 +48,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("addresses of pods were %v, are %v", before, after)
 	}
 	t.Run("commands", c.commands)
-	t.Run("a schedule of backups", c.scheduleBackups)
 	t.Run("tunnels", c.tunnels)
-	t.Run("a scheduled backup", c.scheduledBackup)
 	t.Run("backup", c.backup)
 	t.Run("three databases", c.threeDatabases)
 	t.Run("removal", c.removal)
