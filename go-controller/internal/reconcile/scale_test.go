@@ -319,7 +319,7 @@ func (s *scale) checkContents(t *testing.T) {
 	want := map[string]int{
 		nbdb.LoadBalancerTable: s.services, nbdb.LoadBalancerGroupTable: 1 + zones, nbdb.LogicalSwitchTable: 1 + s.nodes,
 		nbdb.LogicalSwitchPortTable: 1 + 2*s.nodes, nbdb.LogicalRouterPortTable: 1 + s.nodes, nbdb.LogicalRouterTable: 1,
-		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 6 + s.nodes, nbdb.PortGroupTable: 1,
+		nbdb.LogicalRouterStaticRouteTable: 2 * s.nodes, nbdb.ACLTable: 7 + s.nodes, nbdb.PortGroupTable: 1,
 		nbdb.AddressSetTable:          2,
 		nbdb.LogicalRouterPolicyTable: 3,
 	}

@@ -192,8 +192,8 @@ func TestFileKeepsUUIDs(t *testing.T) {
 		}
 		n += len(got)
 	}
-	if n != 72 {
-		t.Errorf("%d rows, want 72", n)
+	if n != 73 {
+		t.Errorf("%d rows, want 73", n)
 	}
 }
 
