@@ -64,7 +64,7 @@ const (
 	RoleLinkLocal    = "link-local"    // Cluster, NetworkIsolation: the ACL that drops what has link-local addresses
 	RoleOutside      = "outside"       // ClusterNetworkPolicy, after RoleEgress...: peers that are not in the network
 	RoleMulticast    = "multicast"     // ClusterNetworkPolicy, after RoleEgress...: what goes to all pods of the network
-	RoleDNS          = "dns"           // ClusterNetworkPolicy, after RoleEgress...: the cluster's DNS
+	RoleDNS          = "dns"           // policies of both kinds, after RoleEgress...: the cluster's DNS
 	RoleAPI          = "api"           // ClusterNetworkPolicy, after RoleEgress...: the Kubernetes API
 	RoleAnswer       = "answer"        // Isolation, with the family: lets all pods answer OVN's health checks
 	RoleLogMeter     = "log-meter"     // Cluster: the meter that limits how often an ACL logs

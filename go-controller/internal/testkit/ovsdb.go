@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,21 +23,23 @@ func NBSchemas() map[string]string {
 func VSwitchSchema() string { return filepath.Join(internalDir(), "vswitchdb", "vswitch.ovsschema") }
 
 // internalDir is the directory of the product's packages. A test runs in its package's directory, of any module of the
-// repository.
+// repository. Elsewhere it is one that does not exist, which whoever opens a file there says.
 func internalDir() string {
-	dir, err := os.Getwd()
-	for err == nil {
-		internal := filepath.Join(dir, "go-controller", "internal")
-		if _, err := os.Stat(filepath.Join(internal, "nbdb")); err == nil {
-			return internal
+	above, internal := ".", filepath.Join("go-controller", "internal")
+	for range maxDepth {
+		at := filepath.Join(above, internal)
+		if _, err := os.Stat(filepath.Join(at, "nbdb")); err == nil {
+			if at, err = filepath.Abs(at); err == nil {
+				return at
+			}
 		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
+		above = filepath.Join(above, "..")
 	}
-	panic(fmt.Sprintf("working directory %q (%v): want one in a checkout of Northbound, as go test has it", dir, err))
+	return internal
 }
+
+// maxDepth is more than the deepest package of the repository has directories above it.
+const maxDepth = 16
 
 // StartOVSDB starts an ovsdb-server with an empty database of the given schema and returns its remote, "unix:PATH".
 // When the test ends it is stopped and its files are removed. options are further ones of ovsdb-server(1).

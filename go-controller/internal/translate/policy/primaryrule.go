@@ -73,15 +73,17 @@ func (a ruleACLs) namedDNS(rule cluster.PolicyRule) {
 	}
 	rule.Ports = slices.DeleteFunc(slices.Clone(rule.Ports), func(p cluster.PolicyPort) bool { return p.Name == "" })
 	for _, f := range a.families {
-		if len(a.dns.clusterIPs(f)) > 0 {
-			a.exitService(rule, a.dns, f, names.RoleDNS)
-		}
+		a.exitService(rule, a.dns, f, names.RoleDNS)
 	}
 }
 
-// exitService makes the ACLs about one service in one family.
+// exitService makes the ACLs about one service in one family, if it has addresses there.
 func (a ruleACLs) exitService(rule cluster.PolicyRule, service *exitService, f names.Family, role string) {
-	match := a.peers(f, service.clusterIPs(f)...)
+	addrs := service.clusterIPs(f)
+	if len(addrs) == 0 {
+		return
+	}
+	match := a.peers(f, addrs...)
 	if rule.AnyPort {
 		a.add([]string{string(f), role}, portTerm{}, match)
 		return
@@ -97,9 +99,6 @@ func (a ruleACLs) exitService(rule cluster.PolicyRule, service *exitService, f n
 // means is true when the peers of a rule are behind a service: any pod of it, or addresses of its endpoints. Of these,
 // one is enough for a rule that denies. Others open the service only if they mean all.
 func (a ruleACLs) means(rule cluster.PolicyRule, service *exitService, f names.Family) bool {
-	if len(service.clusterIPs(f)) == 0 {
-		return false
-	}
 	if slices.ContainsFunc(rule.PodPeers(), service.selected) {
 		return true
 	}

@@ -83,7 +83,7 @@ func defaultControllers() []string {
 		"endpointslice-controller", "namespace-controller", "serviceaccount-controller",
 		"root-ca-certificate-publisher-controller",
 		"replicaset-controller", "deployment-controller", "daemonset-controller", "statefulset-controller", "job-controller",
-		"cronjob-controller", "disruption-controller", "pod-garbage-collector-controller",
+		"disruption-controller", "pod-garbage-collector-controller",
 		"garbage-collector-controller", "node-lifecycle-controller", "taint-eviction-controller",
 	}
 }
