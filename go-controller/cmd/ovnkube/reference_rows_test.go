@@ -123,7 +123,7 @@ func roleTexts() []roleText {
 		{names.KindSelector, names.RoleNamedPort, "`-PROTOCOL-NAME=NUMBER-v4`, `-PROTOCOL-NAME=NUMBER-v6`",
 			"the addresses of the selected pods that have a port of this name and number"},
 		{names.KindPolicy, names.RoleIngress, rule + ", `-new`, `-in-NETWORK`", "what a rule of ingress allows"},
-		{names.KindPolicy, names.RoleEgress, rule + ", `-new`, `-in-NETWORK`", "what a rule of egress allows"},
+		{names.KindPolicy, names.RoleEgress, rule + ", `-dns`, `-new`, `-in-NETWORK`", "what a rule of egress allows"},
 		{names.KindPolicy, names.RoleDenyIn, "`-in-NETWORK`", "denies and logs connections that no rule allows"},
 		{names.KindPolicy, names.RoleDenyOut, "`-in-NETWORK`", "the same for connections of the pods"},
 		{names.KindCluster, names.RoleLogMeter, "", "limits how many lines each ACL logs"},
