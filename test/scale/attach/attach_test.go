@@ -66,6 +66,7 @@ func flows(ctx context.Context, t *testing.T, b *attach.Bed) {
 	must(t, err)
 	first, err := come.WaitName(ctx, load.Name{Name: addresses[0]})
 	must(t, err)
+	must(t, b.FlowsInSync(ctx)) // several flows are about the address
 	w.To(gone)
 	sent, _, err := b.SetBackends(ctx, "flows", 0, load.Backends-1)
 	must(t, err)

@@ -3,6 +3,7 @@ package replica_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -99,9 +100,9 @@ func random(r *rand.Rand, table string) ovsdb.Row {
 			"name": func() any { return set([]string{"n"}[:r.IntN(2)]) }, "options": pairs},
 	}
 	row := ovsdb.Row{}
-	for c, value := range columns[table] {
+	for _, c := range slices.Sorted(maps.Keys(columns[table])) { // so that r alone decides
 		if r.IntN(2) == 0 {
-			row[c] = value()
+			row[c] = columns[table][c]()
 		}
 	}
 	return row
