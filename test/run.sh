@@ -27,13 +27,15 @@ fi
 
 status=0
 summary=()
+output=$(mktemp) # what was printed so far
+trap 'rm -f "$output"' EXIT
 
 # timed NAME COMMAND...
 timed() {
   local name=$1 started=$SECONDS
   shift
   echo "== $name"
-  "$@" || status=1
+  "$@" 2>&1 | tee -a "$output" || status=1
   summary+=("$(printf '%5d s  %s' $((SECONDS - started)) "$name")")
 }
 
@@ -89,6 +91,16 @@ timed "clusters, two at a time: scale, end to end" beside
 timed "clusters, one at a time: no packet may be lost" alone
 echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it"
 
+# Each failure once more, and at most 40 lines of it, for one has to scroll far to find it above.
+failures() {
+  awk '/^ *--- FAIL/ { left = 40 } /^ *--- (PASS|SKIP)|^=== |^(ok|\?|FAIL)\t/ { left = 0 } /^FAIL\t|^panic: / { print }
+    left-- > 0 { print substr($0, 1, 500) }' "$output"
+}
+
+if [ $status != 0 ]; then
+  echo "== what failed"
+  failures
+fi
 echo "== where the time went"
 printf '%s\n' "${summary[@]}"
 exit $status
