@@ -37,7 +37,8 @@ func checkExternalBridge(ctx context.Context, h *facts) Finding {
 		return problem("%v", err).fixed(h.fixFind(c.Gateway.Interface)...)
 	}
 	record, _ := hostfacts.GatewayRecord(hostfacts.ExternalIDs(h.ids)) // which were read
-	host := hostplan.Facts{External: e, Gateway: record}
+	host := hostplan.Facts{External: e, Gateway: record, Southbound: h.ids[names.OVSRemote],
+		Northbound: h.ids[names.OVSNorthbound]}
 	plan, err := gateway.Plan(host, c)
 	if err != nil {
 		return problem("%v", err).fixed("ovs-vsctl list interface "+e.Uplink+"  # its ofport and error",

@@ -13,7 +13,8 @@ import (
 
 // exitScript moves eth0 into breth0, with the peer as next hop, by a link-local
 // address for IPv6; and makes the Northbound rows for which ovn-controller makes
-// the patch port.
+// the patch port. Pods must not reach the Northbound database's server, of which Open
+// vSwitch alone knows.
 const exitScript = `
 ip addr del 172.18.0.2/16 dev eth0
 ovs-vsctl add-br breth0 -- set bridge breth0 datapath_type=netdev fail-mode=standalone other_config:hwaddr=\"$(cat \
@@ -28,12 +29,13 @@ ovn-nbctl lr-add gr -- set logical_router gr options:chassis=SYSTEMID \
 	-- lsp-set-options etor router-port=rtoe \
 	-- lsp-add ext breth0_NODE -- lsp-set-type breth0_NODE localnet -- lsp-set-addresses breth0_NODE unknown \
 	-- lsp-set-options breth0_NODE network_name=physnet
+ovs-vsctl set Open_vSwitch . external_ids:ovn-nb=ssl:198.51.100.7:6641
 `
 
 // exitDamages are what can be wrong with the external bridge.
 var exitDamages = []damage{
 	{do: "ovs-ofctl del-flows breth0", message: "bridge breth0 has no NORMAL flow: the host is off the network; " +
-		"36 flows of breth0 differ", fix: "ovs-ofctl -O OpenFlow14 add-flow breth0 " +
+		"40 flows of breth0 differ", fix: "ovs-ofctl -O OpenFlow14 add-flow breth0 " +
 		"'cookie=0x6e626777,table=0,priority=1,actions=NORMAL'"},
 	{do: "ovs-ofctl add-flow breth0 priority=90,actions=drop",
 		message: "flow table=0,priority=90,actions=drop of bridge breth0 takes what NORMAL should have",
@@ -83,7 +85,7 @@ func TestExternalBridge(t *testing.T) {
 	b.config.Node.Gateway = config.Gateway{Mode: annotation.GatewayShared, Interface: "eth0"}
 	controller := testkit.StartOVNController(t)
 	b.start(t)
-	const fine = "breth0 with eth0, 36 flows, patch-breth0_" + node + "-to-br-int; 172.18.0.3, fe80::3 answers"
+	const fine = "breth0 with eth0, 40 flows, patch-breth0_" + node + "-to-br-int; 172.18.0.3, fe80::3 answers"
 	b.await(t, check, OK, fine)
 	b.stop()
 	for _, d := range exitDamages {

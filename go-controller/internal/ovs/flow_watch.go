@@ -36,7 +36,8 @@ func (f *Flows) monitor(ctx context.Context, bridge string, each func(line strin
 	// Pdeathsig fires when the thread that forked ends (prctl(2)).
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, ofctl, "--no-names", "monitor", f.target(bridge), "watch:")
+	// Without the socket for ovs-appctl, of which a process that is killed would leave the file.
+	cmd := exec.CommandContext(ctx, ofctl, "--no-names", "--unixctl=none", "monitor", f.target(bridge), "watch:")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
 	out, err := cmd.StdoutPipe()

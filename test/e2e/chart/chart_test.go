@@ -25,12 +25,15 @@ type installed struct {
 // TestChart installs the chart and does to it what an operator would.
 func TestChart(t *testing.T) {
 	c := &installed{}
-	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", DualStack: true, Install: sandbox.InstallChart,
-		BeforeInstall: c.lookBefore, Taint: taint})
+	c.Cluster = machines.UpWith(t, sandbox.Options{Name: "chart", Gateways: 1, DualStack: true,
+		Install: sandbox.InstallChart, BeforeInstall: c.lookBefore, Taint: taint})
 	t.Run("doctor", c.doctor)
 	t.Run("taint", c.untainted)
 	t.Run("pods", c.makePods)
 	t.Run("service", c.service)
+	t.Run("gateways", c.gateways)
+	t.Run("from outside", c.fromOutside)
+	t.Run("policies", c.policies)
 	t.Run("plan", func(t *testing.T) { machines.InSync(t, c.Cluster) })
 	t.Run("kubectl northbound", c.diagnostics)
 	t.Run("certificates", c.certificates)

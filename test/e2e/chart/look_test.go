@@ -19,6 +19,7 @@ ls -A /run/openvswitch
 if [ -e /etc/openvswitch/conf.db ]; then
 ovs-vsctl show | tail -n +2
 ovs-vsctl --no-headings --columns=ssl list Open_vSwitch
+ovs-ofctl --no-stats dump-flows br-phys 2>/dev/null
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '^hostname='
 fi
 sysctl -a 2>/dev/null | grep 'forward\|accept_ra \|rp_filter\|arp_ignore' | sort
