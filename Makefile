@@ -145,7 +145,7 @@ windows: sandbox ## packets that pass or are lost while pods and policies change
 	@test/deps.sh
 	bin/sandbox fetch
 	WINDOW_PODS=$(or $(WINDOW_PODS),500) WINDOW_CHANGES=$(or $(WINDOW_CHANGES),100) \
-	  $(GO) test -C test -count=1 -v -timeout 90m -run 'TestPolicies/(born|labels)' ./e2e/policy
+	  $(GO) test -C test -count=1 -v -timeout 90m -run '^Test(Policies|ChangedPoliciesLoseNoPacket)$$/(born|labels)' ./e2e/policy
 
 .PHONY: attacks
 attacks: sandbox ## what nodes, pods' authors and strangers must not be able to do, tried on a real cluster; as root

@@ -29,12 +29,18 @@ type Stream struct {
 // besideVariable is set where tests of another cluster run at the same time.
 const besideVariable = "SANDBOX_BESIDE"
 
-// StartStream runs a ping. Its test needs the machine for itself.
-func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd) *Stream {
+// Alone fails a test that counts lost packets while another cluster runs beside it.
+func Alone(t *testing.T) {
 	t.Helper()
 	if os.Getenv(besideVariable) != "" {
 		t.Fatal("this test counts lost packets, and another cluster runs beside it: name it in test/run.sh, alone")
 	}
+}
+
+// StartStream runs a ping. Its test needs the machine for itself.
+func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd) *Stream {
+	t.Helper()
+	Alone(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Stream{what: what, cmd: ping(ctx)}
 	out, err := s.cmd.StdoutPipe()

@@ -26,16 +26,21 @@ const (
 	complaints = 40 // wrong answers that a failing test reports
 )
 
-// TestPolicies uses one cluster for everything about policies.
+// TestPolicies asks what policies allow and deny.
 func TestPolicies(t *testing.T) {
-	b := up(t, "policy", "--policy-dns-servers", nameServer(), "--policy-dns-grace", "1s")
+	b := up(t, "policy")
 	t.Run("every combination", b.everyCombination)
 	t.Run("pods are born", func(t *testing.T) { b.born(t, "", false) })
 	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })
-	t.Run("labels change", b.labels)
-	t.Run("cluster policies", b.clusterPolicies)
 	t.Run("every combination of tiers", b.everyCombinationOfTiers)
 	t.Run("conditions", b.conditions)
+}
+
+// TestChangedPoliciesLoseNoPacket changes policies, and what they are about, while allowed connections are in use.
+func TestChangedPoliciesLoseNoPacket(t *testing.T) {
+	b := up(t, "changes", "--policy-dns-servers", nameServer(), "--policy-dns-grace", "1s")
+	t.Run("labels", b.labels)
+	t.Run("cluster policies", b.clusterPolicies)
 	t.Run("domain names", b.domainNames)
 }
 
