@@ -86,7 +86,11 @@ func (w *world) failsMeanwhile(ctx context.Context, f *front, how failure, i int
 	if err := w.eventually(ctx, "a pod is served though a kind fails", w.newPodMeanwhile()); err != nil {
 		return err
 	}
-	if missing, err := w.haveRows(i)(ctx); missing != "" || err != nil {
+	stay := i
+	if how == cut {
+		stay = i + 1 // a watch may tell of the deletion before it breaks off
+	}
+	if missing, err := w.haveRows(stay)(ctx); missing != "" || err != nil {
 		return errors.Join(err, fmt.Errorf("lists of Services fail, and their rows are gone: %s", missing))
 	}
 	f.fail(whole)
