@@ -62,6 +62,7 @@ func roleTexts() []roleText {
 		{names.KindExit, names.RoleToGateway, "`-v6`", "the route to that router's address on the join switch"},
 		{names.KindIsolation, names.RoleGroupLocked, "", "the node's pods that are in primary networks"},
 		{names.KindIsolation, names.RoleDenyLocked, "", "denies connections of these pods in the cluster's own network"},
+		{names.KindIsolation, names.RoleOpenLocked, "", "lets in at the ports that these pods open there"},
 		{names.KindNode, names.RoleSwitch, "", "the node's switch"},
 		{names.KindNode, names.RoleRouterToNode, "", "the cluster router's port to the node's switch"},
 		{names.KindNode, names.RoleNodeToRouter, "", "the node switch's port to the cluster router"},

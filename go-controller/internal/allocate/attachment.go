@@ -29,7 +29,9 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	}
 	switch {
 	case u.network.Hosts && u.s.Locked(p.Pod):
-		net.Gateways = nil
+		if net.Gateways = nil; u.answers(p) {
+			net.Routes = routesWithin(u.network, subnets)
+		}
 	case u.network.Primary:
 		net.Gateways, net.Routes = routersIn(u.network, subnets), nil
 	}
@@ -39,6 +41,9 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	net.MTU, net.Physical = u.network.MTU, u.network.Physical.Name
 	return net
 }
+
+// answers is true for a pod of a primary network that opens ports in the cluster's own: it needs routes to clients.
+func (u *update) answers(p port) bool { return u.s.Opens(p.pod) != cluster.OpenPorts{} }
 
 // routersIn lists the addresses of a network's router in subnets.
 func routersIn(n *cluster.Network, subnets []netip.Prefix) (out []netip.Addr) {

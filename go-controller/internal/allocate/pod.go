@@ -86,7 +86,7 @@ func (u *update) claimPods() {
 		if len(claimed.Gateways) == 0 || len(held.Gateways) == 0 { // its namespace was, or was not, in a primary network
 			claimed.Gateways = held.Gateways
 		}
-		if !u.network.Hosts {
+		if !u.network.Hosts || u.s.Locked(p.Pod) {
 			claimed.Routes = held.Routes // these lead to the network's subnets
 		}
 		if ok && !cluster.SamePodNetwork(held, claimed) {
@@ -102,10 +102,12 @@ func (u *update) claimPods() {
 }
 
 // relock gives a pod the other form of its attachment to the cluster's own network if its namespace has become one of a
-// primary network, or is one no more.
+// primary network, or is one no more, or if the pod opens ports, or does so no more.
 func (u *update) relock(p port) {
 	lease := u.book.pods[p.PodPort]
-	if !u.network.Hosts || lease == nil || (len(u.held(p.PodPort).Gateways) == 0) == u.s.Locked(p.Pod) {
+	held := u.held(p.PodPort)
+	if !u.network.Hosts || lease == nil ||
+		(len(held.Gateways) == 0) == u.s.Locked(p.Pod) && (len(held.Routes) > 0) == u.answers(p) {
 		return
 	}
 	net := u.attachment(p, lease.numbers)

@@ -105,6 +105,31 @@ func TestPrimary(t *testing.T) {
 	}
 }
 
+// A pod that opens ports of its interface in the cluster's own network has routes there, as long as it opens any.
+func TestRoutesOfOpenPorts(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	opener, other := podIn("red", "a", "n1"), podIn("plain", "b", "n1")
+	opener.Opens = cluster.NewOpenPorts([]cluster.OpenPort{{Protocol: "tcp", Number: 80}})
+	other.Opens = opener.Opens
+	w.put(node("n1", 1), labelled("red", true), labelled("plain", false), primary("red", "own", "10.77.0.0/16", "fd77::/64"),
+		opener, other)
+	const routes = `"routes":[{"dest":"10.0.0.0/16","nextHop":"10.0.0.1"},{"dest":"fd01::/48","nextHop":"fd01::1"}]`
+	has := func(p *cluster.Pod, want bool) {
+		t.Helper()
+		if got := w.told(p); strings.Contains(got, routes) != want {
+			t.Errorf("pod %s is told %s, want routes %v", p.Name, got, want)
+		}
+	}
+	has(opener, true)
+	has(other, false)
+	again := w.restarted()
+	again.result(0)
+	closed := *w.state.Pods[opener.Name]
+	closed.Opens = cluster.OpenPorts{}
+	w.put(&closed)
+	has(opener, false)
+}
+
 // Pods wait for what decides about their primary network. A namespace that gets the label later locks its pods.
 func TestPodsWaitForTheirPrimaryNetwork(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")

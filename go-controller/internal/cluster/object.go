@@ -133,6 +133,7 @@ type Pod struct {
 	Labels      Labels
 	Ports       NamedPorts
 	Bandwidth   Bandwidth
+	Opens       OpenPorts    // if it is in a primary network
 	Attachments []Attachment // to networks besides the cluster's own; the pod asks for them
 	Preferred   Asked        // what the pod asks for in its primary network; it has no effect where there is none
 	Refused     string       // why what the pod asks for can't be read: it does not start until that is right
@@ -152,7 +153,7 @@ func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Ports == q.Ports && p.Bandwidth == q.Bandwidth &&
-		p.Created == q.Created && p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK &&
+		p.Opens == q.Opens && p.Created == q.Created && p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK &&
 		slices.Equal(p.Attachments, q.Attachments) && p.Preferred == q.Preferred && p.Refused == q.Refused &&
 		p.StatusOK == q.StatusOK &&
 		p.Found.Equal(q.Found)

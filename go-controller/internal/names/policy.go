@@ -18,6 +18,7 @@ const (
 	ACLMulticastDeny   = 31011 // all other multicast
 	ACLTenantPass      = 31006 // what tenants have nothing against is left to policies
 	ACLTenantDeny      = 31005 // what comes from other tenants' pods
+	ACLLocked          = 31004 // what pods of primary networks send in the cluster's own
 	ACLPolicyAllow     = 31002 // what a rule of a NetworkPolicy allows
 	ACLPolicyLogged    = 31001 // the same as ACLPolicyDeny, in a namespace that logs it
 	ACLPolicyDeny      = 31000 // all else of an isolated pod

@@ -57,6 +57,7 @@ const (
 	RoleOwnOut       = "own-out"       // Isolation: the ACL that lets pods reach their node, and answer health checks
 	RoleGroupLocked  = "group-locked"  // Isolation: the port group of its pods that are in primary networks
 	RoleDenyLocked   = "deny-locked"   // Isolation: the ACL that denies all connections of these
+	RoleOpenLocked   = "open-locked"   // Isolation: the ACL that lets in at the ports which these open
 	RoleItself       = "itself"        // policies of both kinds, after RoleIngress...: for a pod that reaches itself
 	RoleIngress      = "ingress"       // policies of both kinds, with the rule and what the ACL is for
 	RoleNew          = "new"           // policies of both kinds, after RoleIngress...: the ACL that logs new connections

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -164,6 +165,8 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 			return "isolated by " + strings.Join(c.isolatedBy(e, d), ", ") + ", and no rule allows this"
 		case names.RoleDenyLocked:
 			return inPrimary
+		case names.RoleOpenLocked:
+			return "the pod opens it: annotation " + annotation.OpenPorts
 		case names.RoleOwnIn, names.RoleOwnOut, names.RoleAnswer:
 			return alwaysAllowed(role, e, other)
 		case names.RoleUnblock + "-0", names.RoleUnblock + "-1":

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/explain"
@@ -58,7 +59,11 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 	}
 	out.In, out.Out = open(all, above, ingress), open(all, above, egress)
 	if locked {
-		out.In = inBoth("from its own node alone", "from its own node", out.In)
+		eth0 := "from its own node alone"
+		if open := c.State.Opens(c.State.Pods[name]); open != (cluster.OpenPorts{}) {
+			eth0 = fmt.Sprintf("from its own node, and %s from pods and nodes: annotation %s", open, annotation.OpenPorts)
+		}
+		out.In = inBoth(eth0, "from its own node", out.In)
 		out.Out = inBoth("to nobody", "to its own node", out.Out)
 	} else if t := owner.Tenant; t != nil && !t.Global() {
 		out.In, out.Out = withinTenant(t.Name, "from", out.In), withinTenant(t.Name, "to", out.Out)

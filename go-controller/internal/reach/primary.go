@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -102,7 +103,7 @@ func (c *Cluster) strangers(from []End, q Question) []End {
 }
 
 // servers is whom these clients connect to, of a side. An address means who has it in the clients' network. Nodes reach
-// pods by the interface that the kubelet probes.
+// pods by the interface that the kubelet probes, and so do pods of the cluster's own network that may reach some port.
 func (c *Cluster) servers(from []End, s Side) (out []End, notes []string, err error) {
 	switch client := from[0]; {
 	case s.Kind == Address && inside(client.in, s.Addr):
@@ -112,8 +113,18 @@ func (c *Cluster) servers(from []End, s Side) (out []End, notes []string, err er
 			notes = append(notes, "nodes reach the pod by its interface eth0, and not in its primary network")
 		}
 		return out, notes, err
+	case s.Kind == Pod && client.pod != nil && client.in == nil && c.opens(s.Name):
+		out, err = c.ownEnds(s.Name)
+		return out, []string{"the pod opens ports of its interface eth0 (annotation " + annotation.OpenPorts +
+			"): this is about that interface"}, err
 	}
 	return c.sideEnds(s)
+}
+
+// opens is true for a pod of a primary network that opens ports in the cluster's own.
+func (c *Cluster) opens(pod cluster.Name) bool {
+	p := c.State.Pods[pod]
+	return p != nil && c.State.Opens(p) != cluster.OpenPorts{}
 }
 
 // apart is why a client can't connect to a server, whatever policies say; "" when it can.

@@ -141,3 +141,49 @@ func TestPoliciesOfPrimaryNetworks(t *testing.T) {
 		t.Errorf("to the outside: %s", got)
 	}
 }
+
+// A pod of a primary network that opens ports lets pods and nodes of the cluster's own network in there, unless a
+// ClusterNetworkPolicy denies it. Otherwise its interface stays as locked as that of others.
+func TestOpenPorts(t *testing.T) {
+	opener := &cluster.Pod{Name: cluster.Name{Namespace: "red", Name: "open"}, UID: "open", Node: "n1",
+		Labels: cluster.NewLabels(map[string]string{"open": ""}),
+		Opens:  cluster.NewOpenPorts([]cluster.OpenPort{{Protocol: "tcp", Number: 9090}, {Protocol: "tcp", Number: 80}})}
+	plain := &cluster.Pod{Name: cluster.Name{Namespace: "plain", Name: "q"}, UID: "q", Node: "n1", Opens: opener.Opens}
+	everybody := cluster.PolicyRule{Peers: []cluster.PolicyPeer{{Pods: &cluster.PodSelector{}}}, AnyPort: true}
+	rules := func(a cluster.PolicyAction) *cluster.TieredPolicy {
+		return &cluster.TieredPolicy{Name: "guard", UID: "u", Tier: cluster.AdminTier,
+			Pods: cluster.PodSelector{Pods: cluster.NewLabelSelector(cluster.Requirement{Key: "open",
+				Operator: cluster.Exists})},
+			Ingress: []cluster.TieredRule{{Action: a, PolicyRule: everybody}},
+			Egress:  []cluster.TieredRule{{Action: a, PolicyRule: everybody}}}
+	}
+	for _, c := range []struct {
+		policy   *cluster.TieredPolicy
+		from, to string
+		allowed  bool
+		why      string
+	}{
+		{nil, "plain/p", "red/open:9090", true, "the pod opens it: annotation k8s.ovn.org/open-default-ports"},
+		{nil, "plain/p", "red/open:80", true, "the pod opens it"},
+		{nil, "plain/p", "red/open:81", false, "it is in a primary network"},
+		{nil, "plain/p", "red/open:80/UDP", false, "it is in a primary network"},
+		{nil, "node/n1", "red/open:81", true, "its own node may always connect to it"},
+		{nil, "red/a", "red/open:81", true, "no policy selects it"}, // within the primary network
+		{nil, "blue/a", "red/open:9090", false, "which nothing connects"},
+		{nil, "red/open", "plain/p:80", false, "which nothing connects"},
+		{nil, "plain/p", "plain/q:81", true, "no policy selects it"}, // for others the annotation says nothing
+		{rules(cluster.Deny), "plain/p", "red/open:9090", false, "cnp/guard spec.ingress[0]"},
+		{rules(cluster.Pass), "plain/p", "red/open:9090", true, "the pod opens it"},
+		{rules(cluster.Pass), "plain/p", "red/open:81", false, "it is in a primary network"},
+		{rules(cluster.Accept), "plain/p", "red/open:81", true, "cnp/guard spec.ingress[0]"},
+	} {
+		more := []cluster.Object{opener, plain}
+		if c.policy != nil {
+			more = append(more, c.policy)
+		}
+		if got := answer(t, tenants(t, "", more...), c.from, c.to); got.Allowed != c.allowed ||
+			!strings.Contains(got.String(), c.why) {
+			t.Errorf("%v: %s to %s: %s, want %v: %s", c.policy != nil, c.from, c.to, got, c.allowed, c.why)
+		}
+	}
+}

@@ -183,7 +183,10 @@ func (p *path) pod() cluster.Object {
 	if pod.Node == "" && p.chance(80) || p.chance(5) {
 		pod.Node = fmt.Sprintf("n%d", p.r.IntN(manyNodes))
 	}
-	switch p.r.IntN(12) {
+	switch p.r.IntN(13) {
+	case 12: // it opens ports of its interface in the cluster's own network
+		all := []cluster.OpenPort{{Protocol: "icmp"}, {Protocol: "tcp", Number: 80}, {Protocol: "udp", Number: 53}}
+		pod.Opens = cluster.NewOpenPorts(all[:p.r.IntN(4)])
 	case 0:
 		pod.Finished = true
 	case 1:

@@ -100,10 +100,30 @@ func checkNetwork(n annotation.PodNetwork, subnets []netip.Prefix, locked bool) 
 	want := subnet.Attachment(subnets, numbers, "")
 	if locked {
 		want.Gateways = nil
+		if err := checkWayBack(n.Routes, subnets); err != nil {
+			return fmt.Errorf("routes: %w", err)
+		}
+		want.Routes = n.Routes
 	}
 	if !cluster.SamePodNetwork(n, want) {
 		return fmt.Errorf("mac_address %s, gateway_ips %v, routes %v, mtu %d: want %s, %v, no routes and no mtu", n.MAC,
 			n.Gateways, n.Routes, n.MTU, want.MAC, want.Gateways)
+	}
+	return nil
+}
+
+// checkWayBack is why a pod of a primary network can't have these routes in the cluster's own, on a node with these
+// subnets: they lead to other pods, so that it can answer clients at the ports that it opens.
+func checkWayBack(routes []annotation.Route, subnets []netip.Prefix) error {
+	for _, r := range routes {
+		through := func(s netip.Prefix) bool {
+			router, ok := subnet.Router(s)
+			return ok && router == r.NextHop
+		}
+		if r.Dest.Bits() == 0 || r.Dest != r.Dest.Masked() || !slices.ContainsFunc(subnets, through) {
+			return fmt.Errorf("dest %s, nextHop %s: want a range of pods, and the router in one of the node's subnets %v",
+				r.Dest, r.NextHop, subnets)
+		}
 	}
 	return nil
 }

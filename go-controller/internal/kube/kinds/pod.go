@@ -26,6 +26,7 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	known(&f, reasonPodPhase, "status.phase", p.Status.Phase, "the pod counts as one that has not finished",
 		corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
 	out.Bandwidth = decodeBandwidth(&f, p.Annotations)
+	out.Opens = decodeOpenPorts(&f, p.Annotations)
 	if value := p.Annotations[annotation.NetworkRequests]; value != "" {
 		decodeRequests(&f, out, value)
 		_, out.StatusOK = p.Annotations[annotation.NetworkStatus]

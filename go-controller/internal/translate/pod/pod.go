@@ -63,7 +63,8 @@ func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 	case cluster.KindPod:
 		old, _ := c.Old.(*cluster.Pod)
 		now, _ := c.New.(*cluster.Pod)
-		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth {
+		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth &&
+			old.Opens == now.Opens {
 			return nil // only annotations with addresses differ: package allocate grants what follows from that
 		}
 		out = append(out, c.Ref.Name)
@@ -96,8 +97,12 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
 		further: index.FurtherPoliciesOf(s), tenant: index.TenantsOf(s).Of(p.Name.Namespace),
 	}
-	if r.locked = s.Locked(p.Name); r.locked {
-		r.policies = index.PodPolicies{Ingress: true}
+	r.locked, r.opens = s.Locked(p.Name), s.Opens(p) != cluster.OpenPorts{}
+	if r.locked {
+		subjects := r.policies.Subjects // of ClusterNetworkPolicies: NetworkPolicies are about the primary network
+		if r.policies = (index.PodPolicies{Ingress: true}); r.opens {
+			r.policies.Subjects = subjects
+		}
 	} else if s.Config.Multitenant && r.tenant == "" {
 		return translate.Rows{}, nil // until its Namespace is known: nothing would keep other tenants from the pod
 	}
@@ -127,6 +132,7 @@ type podRows struct {
 	multicast *cluster.Namespace
 	tenant    string // of the pod's namespace; "" without tenants
 	locked    bool   // only the node's own processes reach the pod in the cluster's own network, whatever policies allow
+	opens     bool   // it is locked, but for some ports
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
@@ -185,7 +191,7 @@ func (r podRows) groups() []nb.Slot {
 	if r.multicast != nil {
 		in(names.RowUUID(nbdb.PortGroupTable, names.KindNamespace, r.multicast.Name, names.RoleMcastGroup, r.multicast.UID))
 	}
-	if r.tenant != "" && r.tenant != cluster.GlobalTenant && !r.locked {
+	if r.tenant != "" && r.tenant != cluster.GlobalTenant && (!r.locked || r.opens) {
 		in(names.TenantRow(nbdb.PortGroupTable, r.tenant, names.RoleGroup))
 	}
 	for _, hash := range r.policies.Subjects {

@@ -34,8 +34,9 @@ func (Isolation) Owners(s *cluster.State) []nb.Owner {
 // Depends implements translate.Translator.
 func (Isolation) Depends() translate.Dependencies {
 	return translate.Dependencies{
-		Kinds:    []cluster.Kind{cluster.KindNode},
-		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource, index.PrimariesUsed, tiersUsed},
+		Kinds: []cluster.Kind{cluster.KindNode, cluster.KindPod},
+		Subjects: []cluster.Subject{index.PoliciesExist, index.HealthSource, index.PrimaryOf, index.PrimariesUsed,
+			tiersUsed},
 	}
 }
 
@@ -47,6 +48,8 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		return t.Owners(s)
 	case !isolates(s) && !s.Config.Multitenant:
 		return nil
+	case c.Ref.Kind != cluster.KindNode && !c.Concerns(index.HealthSource):
+		return openers(s, c)
 	case c.Ref.Kind != cluster.KindNode:
 		return t.Owners(s) // a pod has an address from which OVN would check endpoints, or has it no longer: seldom
 	}
@@ -82,16 +85,23 @@ func (r isolationRows) unblocking() []nb.Row {
 }
 
 // locking is the rows that keep pods of primary networks from connecting to anything in the cluster's own network. What
-// they answer passes: it belongs to a connection that is allowed.
+// they answer passes: it belongs to a connection that is allowed. No ClusterNetworkPolicy is asked: its rules are about
+// the ports that these pods open.
 func (r isolationRows) locking(s *cluster.State) []nb.Row {
 	if !index.PrimariesOf(s).Any() {
 		return nil
 	}
 	group := names.LockedGroup(r.node.Name)
-	return []nb.Row{
+	deny := egress().acl(names.ACLLocked, nbdb.ACLActionDrop, egress().pods(group)+" && ip")
+	rows := []nb.Row{
 		r.Row(names.RoleGroupLocked, &nbdb.PortGroup{Name: group}),
-		r.acl(names.RoleDenyLocked, egress(), names.RoleGroupLocked, nbdb.ACLActionDrop, egress().pods(group)+" && ip"),
+		r.Row(names.RoleDenyLocked, deny, r.In(nbdb.PortGroupTable, names.RoleGroupLocked, "acls")),
 	}
+	if open := opened(s, r.node.Name); len(open) > 0 {
+		rows = append(rows, r.acl(names.RoleOpenLocked, ingress(), names.RoleGroupIn, nbdb.ACLActionAllowRelated,
+			strings.Join(open, " || ")))
+	}
+	return rows
 }
 
 // isolating is the rows of what isolates pods.

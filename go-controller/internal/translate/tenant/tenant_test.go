@@ -26,6 +26,11 @@ func TestSources(t *testing.T) {
 		objects = append(objects, &cluster.Namespace{Name: ns, UID: "u", Multicast: ns == "a"},
 			&cluster.Pod{Name: cluster.Name{Namespace: ns, Name: "p"}, UID: "u", Node: "n"})
 	}
+	// Pods of "locked" are in a primary network; this one opens the port that is asked for.
+	objects = append(objects, &cluster.Namespace{Name: "locked", UID: "u",
+		Labels: cluster.NewLabels(map[string]string{names.PrimaryLabel: ""})},
+		&cluster.Pod{Name: cluster.Name{Namespace: "locked", Name: "p"}, UID: "u", Node: "n",
+			Opens: cluster.NewOpenPorts([]cluster.OpenPort{{Protocol: "udp", Number: 53}})})
 	schema := nb.NewSchema()
 	made := offline.NewOf(c, schema, all.Translators(schema), objects)
 	db, errs := made.Database()
@@ -49,6 +54,8 @@ func TestSources(t *testing.T) {
 		{"a", "10.128.0.2", true}, {"a", "fd01::2", true}, {"a", "10.128.0.1", false},
 		{"a", "192.0.2.1", true}, {"a", "2001:db8::1", true}, {"a", "100.64.1.2", true},
 		{"a", names.HairpinSNAT4, true}, {"a", names.HairpinSNAT6, true},
+		{"locked", address("b", 0).String(), false}, {"locked", address("b", 1).String(), false},
+		{"locked", address("kube-system", 0).String(), true}, {"locked", address("kube-system", 1).String(), true},
 	} {
 		p := verdict.Packet{Inport: port("b"), Outport: port(x.to), Src: netip.MustParseAddr(x.from),
 			Dst: address(x.to, 0), Protocol: verdict.UDP, SrcPort: 40000, DstPort: 53}

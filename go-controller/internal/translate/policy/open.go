@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/nb"
+)
+
+// opened matches what the pods of primary networks on a node let in by their interfaces in the cluster's own network: a
+// term for all pods that open the same ports.
+func opened(s *cluster.State, node string) []string {
+	pods := map[string][]string{} // by what they open
+	for _, name := range s.PodsOn(node) {
+		p := s.Pods[name]
+		if open := s.Opens(p); open != (cluster.OpenPorts{}) && p.WantsNetwork() {
+			port := fmt.Sprintf("outport == %q", names.Own.LogicalPort(name.Namespace, name.Name, ""))
+			pods[open.String()] = append(pods[open.String()], port)
+		}
+	}
+	var out []string
+	for _, open := range slices.Sorted(maps.Keys(pods)) {
+		out = append(out, fmt.Sprintf("((%s) && (%s))", strings.Join(pods[open], " || "), matchOpen(open)))
+	}
+	return out
+}
+
+// matchOpen matches ports as cluster.OpenPorts lists them.
+func matchOpen(open string) string {
+	numbers := map[string][]string{}
+	var out []string
+	for _, port := range strings.Fields(open) {
+		protocol, number, has := strings.Cut(port, "/")
+		if !has {
+			out = append(out, "icmp4", "icmp6")
+			continue
+		}
+		numbers[protocol] = append(numbers[protocol], number)
+	}
+	for _, protocol := range slices.Sorted(maps.Keys(numbers)) {
+		out = append(out, fmt.Sprintf("%s.dst == {%s}", protocol, strings.Join(numbers[protocol], ", ")))
+	}
+	return strings.Join(out, " || ")
+}
+
+// openers lists the nodes whose pods may open other ports after a change.
+func openers(s *cluster.State, c cluster.Change) []nb.Owner {
+	nodes := map[string]bool{}
+	add := func(o cluster.Object) {
+		if p, ok := o.(*cluster.Pod); ok && p != nil && p.Opens != (cluster.OpenPorts{}) && p.Node != "" {
+			nodes[p.Node] = true
+		}
+	}
+	if c.Ref.Kind == cluster.KindPod && !c.Granted {
+		add(c.Old)
+		add(c.New)
+	}
+	for _, namespace := range c.About(index.PrimaryOf) {
+		for _, name := range s.PodsIn(namespace.Name) {
+			add(s.Pods[name])
+		}
+	}
+	var out []nb.Owner
+	for _, n := range slices.Sorted(maps.Keys(nodes)) {
+		out = append(out, nb.Owner{Kind: names.KindIsolation, Name: n})
+	}
+	return out
+}
