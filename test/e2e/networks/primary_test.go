@@ -110,6 +110,7 @@ func TestPrimary(t *testing.T) {
 	}
 	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
+	t.Run("open ports", func(t *testing.T) { tryOpenPorts(t, c) })
 	t.Run("policies", func(t *testing.T) { tryPrimaryPolicies(t, c) })
 	machines.InSync(t, c)
 	t.Run("the master starts again", func(t *testing.T) { tryRestart(t, c) })
