@@ -31,10 +31,11 @@ type behaviour struct {
 type group struct {
 	title    string
 	upstream []string
+	note     string // what holds for all cases of the group, in sentences
 	cases    []behaviour
 }
 
-// test is a Go test of this repository.
+// test is a Go test of this repository, or a spec of Kubernetes.
 type test struct {
 	file, name string
 	subtest    string // path of subtests; "*" stands for a name that the test makes when it runs
@@ -42,7 +43,9 @@ type test struct {
 
 func proved(tests ...test) verdict { return verdict{state: isProved, tests: tests} }
 
-func untried(note string, tests ...test) verdict { return verdict{state: isUntried, note: note, tests: tests} }
+func untried(note string, tests ...test) verdict {
+	return verdict{state: isUntried, note: note, tests: tests}
+}
 
 func notServed(note, page string) verdict { return verdict{state: isNotServed, note: note, page: page} }
 
@@ -53,11 +56,21 @@ func inE2E(file, name, subtest string) test { return test{"test/e2e/" + file, na
 
 func primary(subtest string) test { return inE2E("networks/primary_test.go", "TestPrimary", subtest) }
 
-func secondary(subtest string) test { return inE2E("networks/networks_test.go", "TestNetworks", subtest) }
+func secondary(subtest string) test {
+	return inE2E("networks/networks_test.go", "TestNetworks", subtest)
+}
 
 func further(subtest string) test { return inE2E("networks/policies_test.go", "TestFurther", subtest) }
 
-func userDefined(subtest string) test { return inE2E("networks/userdefined_test.go", "TestUserDefined", subtest) }
+func userDefined(subtest string) test {
+	return inE2E("networks/userdefined_test.go", "TestUserDefined", subtest)
+}
+
+// spec is one of Kubernetes' own specs that pass: a part of its name that no other one has.
+func spec(part string) test { return test{specsPage, "Kubernetes", part} }
+
+// specsPage is the page of the specs that pass.
+const specsPage = "docs/conformance.md"
 
 // unit is a test of a package of the product.
 func unit(file, name string) test { return test{"go-controller/internal/" + file, name, ""} }

@@ -6,7 +6,7 @@ func furtherPolicies() group {
 	all, shared := further("policies/*"), userDefined("policies of the shared network")
 	follow := unit("cluster/index/furtherpolicies_test.go", "TestFurtherPoliciesFollow")
 	const except = "The translation is that of NetworkPolicies, which are tried with packets."
-	return group{"MultiNetworkPolicies", []string{"multihoming.go"}, []behaviour{
+	return group{"MultiNetworkPolicies", []string{"multihoming.go"}, "", []behaviour{
 		{"selectors of pods, layer2", proved(all)},
 		{"selectors of pods and a range of ports, layer2", untried(except, follow)},
 		{"selectors of pods, layer3", proved(all)},
@@ -23,18 +23,18 @@ func furtherPolicies() group {
 func localnetPolicies() group {
 	follow := unit("cluster/index/furtherpolicies_test.go", "TestFurtherPoliciesFollow")
 	local := func(what string) behaviour { return behaviour{what, untried(localnetPolicy, follow)} }
-	return group{"MultiNetworkPolicies of localnet networks", []string{"multihoming.go"}, []behaviour{
-		local("egress to all but a host in the VLAN: the host is not reached"),
-		local("ingress denied: egress to a host in the VLAN works"),
-		local("ingress denied and all egress allowed: egress works"),
-		local("all egress allowed: it works"),
-		local("all egress denied: a host in the VLAN is not reached"),
+	return group{"MultiNetworkPolicies of localnet networks", []string{"multihoming.go"}, "", []behaviour{
+		local("egress to all but a host in the VLAN denies the host"),
+		local("no ingress: the pod reaches a host in the VLAN"),
+		local("no ingress, but all egress: the pod reaches a host in the VLAN"),
+		local("all egress: the pod reaches a host in the VLAN"),
+		local("no egress: the pod does not reach a host in the VLAN"),
 		local("selectors of pods"),
 		local("`ipBlock` with `except`"),
 		local("selectors of namespaces"),
-		local("all ingress allowed"),
-		local("egress denied, with and without all ingress allowed: the pod is reached"),
-		local("ingress denied"),
+		local("all ingress: clients reach the pod"),
+		local("no egress: clients reach the pod"),
+		local("no ingress: clients do not reach the pod"),
 		local("selectors of pods and a wrong range of ports"),
 	}}
 }

@@ -8,7 +8,7 @@ func kindGroups() []group {
 }
 
 const (
-	noDefinition = "No NetworkAttachmentDefinition is made."
+	noDefinition = "None is made."
 	noConsumers  = "The condition does not name pods. `ovnkube explain network` lists them."
 	noAllocation = "There is no such condition. A node gets a subnet with its first pod in the network. " +
 		"A pod for which there is none waits, and an Event says so."
@@ -18,12 +18,12 @@ func namespaced() group {
 	inUse := userDefined("deleted while in use")
 	waiting := unit("allocate/primary_test.go", "TestPodsWaitForTheirPrimaryNetwork")
 	const label = "Nothing refuses it. Running pods lose their connections, and must be made anew."
-	return group{"UserDefinedNetworks", []string{"network_segmentation.go"}, []behaviour{
-		{"without the namespace's label, pods stay in the cluster's own network", proved(waiting)},
+	return group{"UserDefinedNetworks", []string{"network_segmentation.go"}, "", []behaviour{
+		{"without the label, pods stay in the cluster's own network", proved(waiting)},
 		{"the label cannot be added to a namespace later", notServed(label, limitsPage)},
 		{"the label cannot be removed from a namespace later", notServed(label, limitsPage)},
-		{"a definition is made that says the same", notNeeded(noDefinition, upstreamPage)},
-		{"the definition goes with the network", notNeeded(noDefinition, upstreamPage)},
+		{"a NetworkAttachmentDefinition is made from the network", notNeeded(noDefinition, upstreamPage)},
+		{"the NetworkAttachmentDefinition goes with the network", notNeeded(noDefinition, upstreamPage)},
 		{"a network cannot be deleted while pods are in it", proved(inUse)},
 		{"it is gone once the last pod is gone", proved(inUse)},
 		{"the status names a pod that is in the network", notServed(noConsumers, networksPage+"#delete-a-network")},
@@ -37,16 +37,17 @@ func namespaced() group {
 func clusterScoped() group {
 	shared, left := userDefined("shared"), primary("tenants/two namespaces/not selected any more")
 	gone := primary("nothing is left")
-	return group{"ClusterUserDefinedNetworks", []string{"network_segmentation.go"}, []behaviour{
+	return group{"ClusterUserDefinedNetworks", []string{"network_segmentation.go"}, "", []behaviour{
 		{"pods of all selected namespaces are in the network", proved(shared, primary("tenants/two namespaces"))},
 		{"a namespace that is made later, and is selected, gets the network", proved(primary("tenants/two namespaces"))},
 		{"a namespace that gets the labels later gets the network", proved(shared)},
 		{"a namespace that loses the labels loses the network", proved(shared, left)},
-		{"another selector: more or fewer namespaces have the network", untried("Packets are tried with other labels of "+
+		{"another selector gives the network to other namespaces", untried("Packets are tried with other labels of "+
 			"the namespaces.", unit("cluster/usernetwork_test.go", "TestResolved"))},
 		{"namespaces that are deleted leave nothing of the network", proved(gone)},
 		{"a network that is deleted leaves nothing", proved(gone, userDefined("nothing is left"))},
-		{"definitions are made and deleted in the selected namespaces", notNeeded(noDefinition, upstreamPage)},
+		{"NetworkAttachmentDefinitions are made and deleted in the selected namespaces",
+			notNeeded(noDefinition, upstreamPage)},
 		{"the status lists the selected namespaces", notServed("The condition only says that pods of the selected "+
 			"namespaces can be in the network.", "")},
 		{"a network cannot be deleted while pods are in it", proved(unit("core/protection_test.go", "TestProtection"))},
@@ -60,11 +61,11 @@ func clusterScoped() group {
 func nodeAnnotations() group {
 	const why = "Nodes have no numbers of tunnels for networks. An exit is a router with an address of the node's subnet."
 	const adr = "adr/0058-primary-networks.md"
-	return group{"Annotations of Nodes", []string{"network_segmentation_node_annotations.go"}, []behaviour{
+	return group{"Annotations of Nodes", []string{"network_segmentation_node_annotations.go"}, "", []behaviour{
 		{"numbers of tunnels are removed with the network", notNeeded(why, adr)},
 		{"all nodes say which version of the layer2 topology they have", notNeeded(why, adr)},
 		{"networks of layer3 have no numbers of tunnels", notNeeded(why, adr)},
-		{"other networks of layer2 have none", notNeeded(why, adr)},
+		{"networks of layer2 that are not primary have no numbers of tunnels", notNeeded(why, adr)},
 		{"the address of a network's exit goes with the network", proved(primary("nothing is left"))},
 	}}
 }
@@ -72,9 +73,11 @@ func nodeAnnotations() group {
 // validations are groups about specs that are refused or taken.
 func validations() []group {
 	from := []string{"network_segmentation_api_validations.go", "testscenario/cudn"}
+	const refusing = "*Refused* means: the API server does not take it, or the condition `NetworkCreated` is False and " +
+		"says why. The fields that several topologies have are read by the same code."
 	return []group{
-		{"Specs of localnet networks", from, localnetSpecs()},
-		{"Specs of layer2 and layer3 networks", from, layerSpecs()},
+		{"Specs of localnet networks", from, refusing, localnetSpecs()},
+		{"Specs of layer2 and layer3 networks", from, refusing, layerSpecs()},
 	}
 }
 
@@ -132,7 +135,7 @@ func layerSpecs() []behaviour {
 		{"refused: two ranges of one family, or more than two ranges, in layer3", proved(user)},
 		{"refused: ranges that overlap, or whose `hostSubnet` differ", notServed(ranges, fieldsPage)},
 		{"taken: several ranges per family in a primary network of layer3", notServed(ranges, fieldsPage)},
-		{"taken: one more range in such a network", notServed("A network cannot be changed.", fieldsPage)},
+		{"taken: one more range in a network of layer3", notServed("A network cannot be changed.", fieldsPage)},
 		{"refused and taken: the transport NoOverlay", notServed(unknown, "")},
 		{"refused and taken: the transport EVPN", notServed(unknown, "")},
 	}

@@ -55,7 +55,12 @@ two, and checks that all named tests exist. It needs no cluster. This command wr
 ` + "```\ngo test -C test ./conformance/networks -update\n```" + `
 
 A name with a package, such as ` + "`allocate.TestClaim`" + `, is a test of that package, without a cluster. All other
-tests send packets in a cluster. A ` + "`*`" + ` in the path of a subtest stands for several, such as one for each tenant.
+tests of this repository send packets in a cluster. ` + "`Kubernetes`" + ` stands for its own
+[specs](../conformance.md) that pass here. A ` + "`*`" + ` in the path of a subtest stands for several, such as one for
+each tenant.
+
+*Not tried* means that the code is there, but that no test does just this, with packets where it is about packets.
+*Not needed* are means of upstream that its users do not see.
 
 `
 
@@ -67,22 +72,26 @@ func markdown(groups []group) string {
 	ids := idsOf(groups)
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n\n", g.title)
-		wrapped(&b, "", "Upstream: `"+strings.Join(g.upstream, "`, `")+"`.")
+		wrapped(&b, "", "Upstream: `"+strings.Join(g.upstream, "`, `")+"`. "+g.note)
 		table(&b, g, ids)
-		list(&b, g, isUntried, "Served, but not tried with packets", ids)
+		list(&b, g, isUntried, "Served, but not tried", ids)
 		list(&b, g, isNotServed, "Not served", ids)
 		list(&b, g, isNotNeeded, "Not needed here", ids)
 	}
 	b.WriteString("\n")
 	for _, named := range inOrder(ids) {
-		fmt.Fprintf(&b, "[%s]: ../../%s\n", ids[named], named.file)
+		to, isPage := strings.CutPrefix(named.file, "docs/")
+		if !isPage {
+			to = "../" + named.file
+		}
+		fmt.Fprintf(&b, "[%s]: ../%s\n", ids[named], to)
 	}
 	return b.String()
 }
 
 // counts is a table of how many cases of each group there are in each state.
 func counts(b *strings.Builder, groups []group) {
-	b.WriteString("| cases about | proved | not tried with packets | not served | not needed |\n|---|---|---|---|---|\n")
+	b.WriteString("| cases about | proved | not tried | not served | not needed |\n|---|---|---|---|---|\n")
 	row := func(title string, of []behaviour) {
 		var n [states]int
 		for _, c := range of {
@@ -106,35 +115,61 @@ func table(b *strings.Builder, g group, ids map[test]string) {
 	b.WriteString("\n| case | proved by |\n|---|---|\n")
 	for _, c := range g.cases {
 		if c.state == isProved {
-			fmt.Fprintf(b, "| %s | %s |\n", c.what, references(c.tests, ids))
+			rows(b, c, ids)
 		}
 	}
 }
 
-// list has the cases of a group that are in another state.
+// rows writes a case and its tests in a row, or in a row for each test if one would be too wide.
+func rows(b *strings.Builder, c behaviour, ids map[test]string) {
+	const row = "| %s | %s |\n"
+	if line := fmt.Sprintf(row, c.what, references(c.tests, ids)); len(line) <= width+1 {
+		b.WriteString(line)
+		return
+	}
+	what := c.what
+	for _, named := range c.tests {
+		fmt.Fprintf(b, row, what, references([]test{named}, ids))
+		what = ""
+	}
+}
+
+// list has the cases of a group that are in another state. Cases that follow each other share a note.
 func list(b *strings.Builder, g group, s state, title string, ids map[test]string) {
-	begun := false
+	var items [][2]string // what, and a note
 	for _, c := range g.cases {
 		if c.state != s {
 			continue
 		}
-		if !begun {
-			fmt.Fprintf(b, "\n%s:\n\n", title)
-			begun = true
+		note := noteOf(c.verdict, ids)
+		if last := len(items) - 1; last >= 0 && items[last][1] == note {
+			items[last][0] += "; " + c.what
+			continue
 		}
-		text := c.what + ": " + c.note
-		switch {
-		case c.page != "":
-			name, _, _ := strings.Cut(path.Base(c.page), ".md")
-			text += fmt.Sprintf(" See [%s](../%s).", name, c.page)
-		case s == isNotServed:
-			text += " No page says so."
-		}
-		if len(c.tests) > 0 {
-			text += " Tested without packets: " + references(c.tests, ids) + "."
-		}
-		wrapped(b, "- ", text)
+		items = append(items, [2]string{c.what, note})
 	}
+	if len(items) > 0 {
+		fmt.Fprintf(b, "\n%s:\n\n", title)
+	}
+	for _, item := range items {
+		wrapped(b, "- ", "**"+item[0]+".** "+item[1])
+	}
+}
+
+// noteOf says why a case is not proved.
+func noteOf(v verdict, ids map[test]string) string {
+	text := v.note
+	switch {
+	case v.page != "":
+		name, _, _ := strings.Cut(path.Base(v.page), ".md")
+		text += fmt.Sprintf(" See [%s](../%s).", name, v.page)
+	case v.state == isNotServed:
+		text += " No page says so."
+	}
+	if len(v.tests) > 0 {
+		text += " The nearest test: " + references(v.tests, ids) + "."
+	}
+	return text
 }
 
 // references are links to tests.
@@ -157,7 +192,7 @@ func idsOf(groups []group) map[test]string {
 		for _, c := range g.cases {
 			for _, named := range c.tests {
 				id := named.name
-				if !strings.HasPrefix(named.file, "test/e2e/") {
+				if !strings.HasPrefix(named.file, "test/e2e/") && named.file != specsPage {
 					id = path.Base(path.Dir(named.file)) + "." + id
 				}
 				ids[test{named.file, named.name, ""}] = id

@@ -29,20 +29,20 @@ func primaryPods() group {
 	readers := []test{unit("kube/attachment/userdefined_test.go", "TestUserDefined"),
 		unit("kube/attachment/userdefined_test.go", "TestClusterUserDefined")}
 	const multicast = "features/multicast.md#limits"
-	return group{"Primary networks: pods reach each other", []string{first}, []behaviour{
+	return group{"Primary networks: pods reach each other", []string{first}, "", []behaviour{
 		{"two nodes, layer2, by definition", proved(primary("tenants/*/within"))},
 		{"two nodes, layer2, by UserDefinedNetwork, with a chosen gateway", proved(primary("tenants/*/within"))},
 		{"two nodes, layer3, by definition", proved(primary("tenants/*/within"))},
 		{"two nodes, layer3, by ClusterUserDefinedNetwork", proved(primary("tenants/two namespaces"))},
 		{"layer2 by ClusterUserDefinedNetwork, layer3 by UserDefinedNetwork", untried(sameCode, readers...)},
 		{"`network-status` has the interface `ovn-udn1` with its addresses", proved(primary("tenants/*/within"))},
-		{"`network-status` says that `ovn-udn1` has the default routes", untried("The field `default` is written. "+
-			"The golden file of the example shows it.")},
+		{"`network-status` says that `ovn-udn1` has the default routes", untried("The field `default` is " +
+			"written. No test reads it.")},
 		{"two networks of layer2 with one range: each pod reaches its own", proved(primary("tenants/*/within"))},
-		{"the same with layer3", proved(primary("tenants/*/within"))},
+		{"two networks of layer3 with one range: each pod reaches its own", proved(primary("tenants/*/within"))},
 		{"names of namespace and network that make one text together", proved(unit("kube/attachment/request_test.go",
 			"TestRequests"))},
-		{"multicast between nodes, layer2, in a namespace that may use multicast", untried("The network's switch passes "+
+		{"multicast between nodes, layer2, in a namespace that may use multicast", untried("The network's switch passes " +
 			"multicast to all its pods, whatever the namespace's annotation says.")},
 		{"multicast between nodes, layer3", notServed("The network's router passes no multicast on.", multicast)},
 		{"pods get the queries of IGMP, layer3", notServed("Nobody asks which groups pods listen to.", multicast)},
@@ -51,54 +51,54 @@ func primaryPods() group {
 
 func isolation() group {
 	locked := unit("translate/policy/oracle_primary_test.go", "TestPrimaryRowsDoWhatKubernetesPromises")
-	return group{"Primary networks: isolation", []string{"network_segmentation.go"}, []behaviour{
+	return group{"Primary networks: isolation", []string{"network_segmentation.go"}, "", []behaviour{
 		{"pods of the cluster's own network do not reach a pod's `eth0`", proved(primary("nobody enters"))},
-		{"nor its address in the network, also if they know the way", proved(primary("nobody enters"))},
+		{"they do not reach its address in the network, even with a route", proved(primary("nobody enters"))},
 		{"a node does not reach the pod's address in the network", proved(primary("nobody enters"))},
-		{"pods of another primary network do not reach it", proved(primary("nobody enters"))},
+		{"pods of another primary network do not reach it, by either address", proved(primary("nobody enters"))},
 		{"a pod does not reach pods of the cluster's own network", proved(primary("tenants/*/outside"))},
 		{"the kubelet's readiness probes reach the pod's `eth0`", proved(primary(""))},
 		{"the kubelet's liveness and startup probes", untried("They come from the same node as readiness probes.")},
-		{"the kubelet starts again: the pod stays ready", untried("No row depends on the kubelet's process.")},
+		{"a pod stays ready when the kubelet starts again", untried("No row depends on the kubelet's process.")},
 		{"other processes of the pod's own node do not reach `eth0`", notServed("All processes of the node do.",
 			reachPage)},
 		{"other nodes do not reach `eth0`", untried("Only the pod's own node is let in.", locked)},
 		{"a pod asks the Kubernetes API and DNS by their ClusterIPs", proved(primary("tenants/*/outside"))},
 		{"a pod asks the Kubernetes API by its name", untried("A stand-in answers for DNS in the tests.")},
-		{"a pod does not reach its node's addresses by `eth0`", untried("By `eth0` a pod only answers.", locked)},
-		{"a pod does not reach Services by `eth0`", untried("By `eth0` a pod only answers.", locked)},
-		{"`eth0` does not lead to pods of the same node", proved(primary("tenants/*/outside"))},
+		{"by `eth0` a pod does not reach its node", untried("By `eth0` a pod can only answer.", locked)},
+		{"by `eth0` a pod does not reach Services", untried("By `eth0` a pod can only answer.", locked)},
+		{"by `eth0` a pod does not reach other pods of its node", proved(primary("tenants/*/outside"))},
 	}}
 }
 
 func severalRanges() group {
 	const change = "A network cannot be changed. The API server refuses that."
-	return group{"Primary networks: several ranges, and changes", []string{"network_segmentation.go"}, []behaviour{
+	return group{"Primary networks: several ranges, and changes", []string{"network_segmentation.go"}, "", []behaviour{
 		{"nodes with subnets of different ranges reach each other", notServed("A UserDefinedNetwork of topology Layer3 has "+
 			"one range per family. A definition may have up to four in all, which no test tries.", fieldsPage)},
 		{"a node reaches pods in the network through a VRF, on any node", notServed("Nodes are not in the network, and "+
 			"there is no VRF.", reachPage)},
-		{"a range is added: nodes keep their subnets", notServed(change, fieldsPage)},
-		{"a range that is not valid is added: the network stays as it is", proved(userDefined("refused"))},
+		{"a further range leaves nodes the subnets that they have", notServed(change, fieldsPage)},
+		{"a change that is not valid leaves the network as it is", proved(userDefined("refused"))},
 	}}
 }
 
 func egress() group {
-	return group{"Primary networks: egress", []string{"network_segmentation.go"}, []behaviour{
-		{"a host outside answers, layer2, by definition", proved(primary("tenants/*/outside"))},
-		{"the same by UserDefinedNetwork, with a chosen gateway", proved(primary("tenants/*/outside"))},
-		{"the same, layer3, by definition", proved(primary("tenants/*/outside"))},
-		{"the same, layer3, by ClusterUserDefinedNetwork", proved(primary("tenants/two namespaces"))},
+	return group{"Primary networks: egress", []string{"network_segmentation.go"}, "", []behaviour{
+		{"pods reach a host outside: layer2, by definition", proved(primary("tenants/*/outside"))},
+		{"pods reach a host outside: layer2, by UserDefinedNetwork, chosen gateway", proved(primary("tenants/*/outside"))},
+		{"pods reach a host outside: layer3, by definition", proved(primary("tenants/*/outside"))},
+		{"pods reach a host outside: layer3, by ClusterUserDefinedNetwork", proved(primary("tenants/two namespaces"))},
 		{"layer2 by ClusterUserDefinedNetwork, layer3 by UserDefinedNetwork", untried(sameCode)},
 		{"the pod's annotation has the routes of the network", proved(unit("allocate/primary_test.go", "TestPrimary"))},
-		{"one bridge flow for the nodes' addresses, none floods the patch ports of networks", notNeeded("Networks have "+
+		{"the external bridge sends ARP for a node's address to one router", notNeeded("Networks have "+
 			"no patch ports and no flows of the external bridge.", "adr/0058-primary-networks.md")},
 	}}
 }
 
 func openPorts() group {
 	const why = "The annotation `k8s.ovn.org/open-default-ports` has no effect."
-	return group{"Primary networks: ports of eth0 that a pod opens", []string{"network_segmentation.go"}, []behaviour{
+	return group{"Primary networks: ports of eth0 that a pod opens", []string{"network_segmentation.go"}, "", []behaviour{
 		{"pods of the cluster's own network reach a port that is opened", notServed(why, limitsPage)},
 		{"pods in the host network of another node reach it", notServed(why, limitsPage)},
 		{"a value that is not valid closes the port, and an Event says why", notServed(why, limitsPage)},
@@ -107,15 +107,16 @@ func openPorts() group {
 
 func restarts() group {
 	crashes := unit("cni/crash_test.go", "TestAgentCrashesWithFurtherInterfaces")
-	const agent = "An agent that starts again changes nothing of running pods. That is tried in the cluster's own network."
+	const agent = "This is tried in the cluster's own network alone."
 	master := primary("the master starts again")
-	return group{"Primary networks: restarts", []string{"network_segmentation.go", "network_segmentation_integration.go"},
+	return group{"Primary networks: restarts",
+		[]string{"network_segmentation.go", "network_segmentation_integration.go"}, "",
 		[]behaviour{
-			{"traffic after the node's agent starts again, layer2 and layer3", untried(agent, crashes)},
-			{"the same with a chosen gateway", untried(agent, crashes)},
-			{"the same in networks with Services", untried(agent, crashes)},
-			{"after the master starts again, rows and addresses are the same", proved(master)},
-			{"the same with primary and other networks, and Services", proved(master, primary("claims"))},
-			{"the same with an EgressIP of the network's pods", notServed("There are no EgressIPs.", "")},
+			{"pods reach each other after the node's agent starts again: layer2, layer3", untried(agent, crashes)},
+			{"pods reach each other after the agent starts again, with a chosen gateway", untried(agent, crashes)},
+			{"the agent starts again on a node of a network with Services", untried(agent, crashes)},
+			{"rows and addresses stay when the master starts again", proved(master)},
+			{"a pod in a primary and another network works after such a start", proved(primary("claims"))},
+			{"all starts again with an EgressIP of the network's pods", notServed("There are no EgressIPs.", "")},
 		}}
 }

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +21,12 @@ func TestNamedTests(t *testing.T) {
 	for _, g := range checklist() {
 		for _, c := range g.cases {
 			for _, named := range c.tests {
+				if named.file == specsPage {
+					if !passes(t, named.subtest) {
+						t.Errorf("%s: %s: %s has no such spec that passes: %s", g.title, c.what, specsPage, named.subtest)
+					}
+					continue
+				}
 				dir := filepath.Dir(named.file)
 				if read[dir] == nil {
 					read[dir] = sourceOf(t, filepath.Join(repository, dir))
@@ -30,6 +37,23 @@ func TestNamedTests(t *testing.T) {
 			}
 		}
 	}
+}
+
+// passes is true if a spec of Kubernetes that passes has a text in its name.
+func passes(t *testing.T, part string) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, specsPage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\n## Pass\n")
+	section, _, _ := strings.Cut(after, "\n## ")
+	for item := range strings.SplitSeq(section, "\n- ") {
+		if strings.Contains(strings.Join(strings.Fields(item), " "), part) {
+			return true
+		}
+	}
+	return false
 }
 
 // source is the functions and methods in the test files of a directory, by their names.
