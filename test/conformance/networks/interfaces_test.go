@@ -94,7 +94,7 @@ func severalInterfaces() group {
 	return group{"Further interfaces: two in one network", []string{"multihoming.go"}, "", []behaviour{
 		{"two definitions are one network, and give a pod two of its addresses",
 			notServed("Two definitions are two networks, "+
-				"also if the field `name` is the same.", networksPage+"#limits")},
+				"even if the field `name` is the same.", networksPage+"#limits")},
 		{"a pod asks twice for a layer2 network, and each interface works alone", untried(packets, twice)},
 		{"a pod asks twice for a layer3 network, and each interface works alone", untried(packets, twice)},
 		{"a pod asks twice for a localnet network, and each interface works alone", untried(packets, twice)},

@@ -11,7 +11,7 @@ const (
 	noDefinition = "None is made."
 	noConsumers  = "The condition does not name pods. `ovnkube explain network` lists them."
 	noAllocation = "There is no such condition. A node gets a subnet with its first pod in the network. " +
-		"A pod for which there is none waits, and an Event says so."
+		"A node for which there is none waits, and an Event of the Node says so."
 )
 
 func namespaced() group {

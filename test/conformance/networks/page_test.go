@@ -136,23 +136,25 @@ func rows(b *strings.Builder, c behaviour, ids map[test]string) {
 
 // list has the cases of a group that are in another state. Cases that follow each other share a note.
 func list(b *strings.Builder, g group, s state, title string, ids map[test]string) {
-	var items [][2]string // what, and a note
-	for _, c := range g.cases {
-		if c.state != s {
-			continue
-		}
-		note := noteOf(c.verdict, ids)
-		if last := len(items) - 1; last >= 0 && items[last][1] == note {
-			items[last][0] += "; " + c.what
-			continue
-		}
-		items = append(items, [2]string{c.what, note})
-	}
-	if len(items) > 0 {
+	of := slices.DeleteFunc(slices.Clone(g.cases), func(c behaviour) bool { return c.state != s })
+	if len(of) > 0 {
 		fmt.Fprintf(b, "\n%s:\n\n", title)
 	}
-	for _, item := range items {
-		wrapped(b, "- ", "**"+item[0]+".** "+item[1])
+	for len(of) > 0 {
+		note := noteOf(of[0].verdict, ids)
+		n := slices.IndexFunc(of, func(c behaviour) bool { return noteOf(c.verdict, ids) != note })
+		if n < 0 {
+			n = len(of)
+		}
+		if n == 1 {
+			wrapped(b, "- ", "**"+of[0].what+".** "+note)
+		} else {
+			wrapped(b, "- ", note)
+			for _, c := range of[:n] {
+				wrapped(b, "  - ", "**"+c.what+"**")
+			}
+		}
+		of = of[n:]
 	}
 }
 

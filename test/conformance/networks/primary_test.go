@@ -79,7 +79,7 @@ func severalRanges() group {
 		{"a node reaches pods in the network through a VRF, on any node", notServed("Nodes are not in the network, and "+
 			"there is no VRF.", reachPage)},
 		{"a further range leaves nodes the subnets that they have", notServed(change, fieldsPage)},
-		{"a change that is not valid leaves the network as it is", proved(userDefined("refused"))},
+		{"a change that is refused leaves the network as it is", proved(userDefined("refused"))},
 	}}
 }
 

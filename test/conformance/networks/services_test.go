@@ -30,7 +30,7 @@ func nodePorts() group {
 		{"the node port answers at addresses of a second interface, both policies", untried("Each node of the tests " +
 			"has one interface.")},
 		{"the node port of backends that have an EgressIP answers", notServed("There are no EgressIPs.", "")},
-		{"a datagram in fragments reaches the backend", proved(every)},
+		{"a datagram in fragments reaches the backend, from OVN 26.03 on", proved(every)},
 		{"a connection to the outside may have a node port as its source port", untried("No test " +
 			"binds such a port.")},
 		{"endpoints with different named ports share the load", proved(named)},
