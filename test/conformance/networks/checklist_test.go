@@ -69,6 +69,13 @@ func userDefined(subtest string) test {
 // spec is one of Kubernetes' own specs that pass: a part of its name that no other one has.
 func spec(part string) test { return test{specsPage, "Kubernetes", part} }
 
+// golden is a file of objects whose rows are compared with those in another file.
+func golden(input string) test {
+	return test{"go-controller/cmd/ovnkube/translate_test.go", goldenTest, input}
+}
+
+const goldenTest = "TestGolden"
+
 // specsPage is the page of the specs that pass.
 const specsPage = "docs/conformance.md"
 

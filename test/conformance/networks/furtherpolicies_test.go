@@ -4,16 +4,16 @@ const localnetPolicy = "The rows are those of layer2. Packets are not tried in a
 
 func furtherPolicies() group {
 	all, shared := further("policies/*"), userDefined("policies of the shared network")
-	follow := unit("cluster/index/furtherpolicies_test.go", "TestFurtherPoliciesFollow")
+	rows := golden("multi-network-policies.in.yaml")
 	const except = "The translation is that of NetworkPolicies, which are tried with packets."
 	return group{"MultiNetworkPolicies", []string{"multihoming.go"}, "", []behaviour{
 		{"selectors of pods, layer2", proved(all)},
-		{"selectors of pods and a range of ports, layer2", untried(except, follow)},
+		{"selectors of pods and a range of ports, layer2", untried(except, rows)},
 		{"selectors of pods, layer3", proved(all)},
 		{"`ipBlock`, layer2 and layer3", proved(all)},
-		{"`ipBlock` with `except`, layer2 and layer3", untried(except, follow)},
+		{"`ipBlock` with `except`, layer2 and layer3", untried(except, rows)},
 		{"selectors of namespaces, layer2", proved(shared)},
-		{"selectors of namespaces, layer3", untried("The topology decides only which switches have the rows.", follow)},
+		{"selectors of namespaces, layer3", untried("The topology decides only which switches have the rows.", rows)},
 		{"`ipBlock` in a layer2 network without `subnets`", proved(all)},
 		{"a policy of ingress does not concern what the pod begins itself", proved(all)},
 		{"a port that is not that of the server lets nobody in", proved(all)},
@@ -21,8 +21,8 @@ func furtherPolicies() group {
 }
 
 func localnetPolicies() group {
-	follow := unit("cluster/index/furtherpolicies_test.go", "TestFurtherPoliciesFollow")
-	local := func(what string) behaviour { return behaviour{what, untried(localnetPolicy, follow)} }
+	rows := golden("multi-network-policies.in.yaml")
+	local := func(what string) behaviour { return behaviour{what, untried(localnetPolicy, rows)} }
 	return group{"MultiNetworkPolicies of localnet networks", []string{"multihoming.go"}, "", []behaviour{
 		local("egress to all but a host in the VLAN denies the host"),
 		local("no ingress: the pod reaches a host in the VLAN"),

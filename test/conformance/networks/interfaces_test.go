@@ -79,7 +79,7 @@ func hostBridge() group {
 
 func changedDefinitions() group {
 	comes := unit("allocate/network_test.go", "TestNetworkComesAndGoes")
-	const rows = "The rows follow a definition that changes. Packets are not tried."
+	const rows = "The rows follow a definition that changes. No packets are sent afterwards."
 	return group{"Further interfaces: a definition changes", []string{"multihoming.go"}, "", []behaviour{
 		{"new pods have the new MTU", untried(rows)},
 		{"new pods have addresses of the new range", proved(comes)},

@@ -60,7 +60,7 @@ tests of this repository send packets in a cluster. ` + "`Kubernetes`" + ` stand
 each tenant.
 
 *Not tried* means that the code is there, but that no test does just this, with packets where it is about packets.
-*Not needed* are means of upstream that its users do not see.
+*Not needed* are means of upstream that its users do not see. One line may stand for several of upstream's cases.
 
 `
 
@@ -194,7 +194,7 @@ func idsOf(groups []group) map[test]string {
 		for _, c := range g.cases {
 			for _, named := range c.tests {
 				id := named.name
-				if !strings.HasPrefix(named.file, "test/e2e/") && named.file != specsPage {
+				if strings.HasPrefix(named.file, "go-controller/") {
 					id = path.Base(path.Dir(named.file)) + "." + id
 				}
 				ids[test{named.file, named.name, ""}] = id
