@@ -62,7 +62,7 @@ func isolation() group {
 		{"a pod stays ready when the kubelet starts again", untried("No row depends on the kubelet's process.")},
 		{"other processes of the pod's own node do not reach `eth0`", notServed("All processes of the node do.",
 			reachPage)},
-		{"other nodes do not reach `eth0`", untried("Only the pod's own node is let in.", locked)},
+		{"other nodes do not reach `eth0`", proved(primary("open ports"))},
 		{"a pod asks the Kubernetes API and DNS by their ClusterIPs", proved(primary("tenants/*/outside"))},
 		{"a pod asks the Kubernetes API by its name", untried("A stand-in answers for DNS in the tests.")},
 		{"by `eth0` a pod does not reach its node", untried("By `eth0` a pod can only answer.", locked)},
@@ -97,11 +97,12 @@ func egress() group {
 }
 
 func openPorts() group {
-	const why = "The annotation `k8s.ovn.org/open-default-ports` has no effect."
+	const open = "open ports"
 	return group{"Primary networks: ports of eth0 that a pod opens", []string{"network_segmentation.go"}, "", []behaviour{
-		{"pods of the cluster's own network reach a port that is opened", notServed(why, limitsPage)},
-		{"pods in the host network of another node reach it", notServed(why, limitsPage)},
-		{"a value that is not valid closes the port, and an Event says why", notServed(why, limitsPage)},
+		{"pods of the cluster's own network reach a port that is opened", proved(primary(open))},
+		{"pods in the host network of another node reach it", proved(primary(open))},
+		{"a value that is not valid closes the port, and an Event says why",
+			proved(unit("kube/kinds/openports_test.go", "TestDecodeOpenPorts"))},
 	}}
 }
 
