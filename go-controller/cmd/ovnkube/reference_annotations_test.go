@@ -57,8 +57,8 @@ func annotationTexts() []annotationText {
 		{annotation.PrimaryClaim, "a user, on the Pod", "Which IPAMClaim keeps the pod's addresses in its " +
 			"[primary network](../features/primary-networks.md#keep-addresses), if the annotation above names none.",
 			[]string{"db"}},
-		{annotation.OpenPorts, "a user, on the Pod", "Which ports of `eth0` a pod of a primary network [opens to the cluster's " +
-			"own network](../features/primary-networks.md#open-ports-of-eth0).",
+		{annotation.OpenPorts, "a user, on the Pod", "Which ports of `eth0` a pod of a primary network [opens to the " +
+			"cluster's own network](../features/primary-networks.md#open-ports-of-eth0).",
 			[]string{"[{protocol: tcp, port: 9090}, {protocol: icmp}]"}},
 		{annotation.PolicyNetworks, "a user, on the MultiNetworkPolicy", "Which networks the policy is about: see " +
 			"[policies of networks](../features/multi-network-policy.md).", []string{"blue, default/shared"}},

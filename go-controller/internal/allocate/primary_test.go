@@ -111,8 +111,8 @@ func TestRoutesOfOpenPorts(t *testing.T) {
 	opener, other := podIn("red", "a", "n1"), podIn("plain", "b", "n1")
 	opener.Opens = cluster.NewOpenPorts([]cluster.OpenPort{{Protocol: "tcp", Number: 80}})
 	other.Opens = opener.Opens
-	w.put(node("n1", 1), labelled("red", true), labelled("plain", false), primary("red", "own", "10.77.0.0/16", "fd77::/64"),
-		opener, other)
+	w.put(node("n1", 1), labelled("red", true), labelled("plain", false), primary("red", "own", "10.77.0.0/16",
+		"fd77::/64"), opener, other)
 	const routes = `"routes":[{"dest":"10.0.0.0/16","nextHop":"10.0.0.1"},{"dest":"fd01::/48","nextHop":"fd01::1"}]`
 	has := func(p *cluster.Pod, want bool) {
 		t.Helper()

@@ -15,8 +15,8 @@ const DefaultNetwork = "v1.multus-cni.io/default-network"
 // first.
 const PrimaryClaim = "k8s.ovn.org/primary-udn-ipamclaim"
 
-// OpenPorts is the annotation of a pod of a primary network that lists the ports which its interface in the cluster's own
-// network opens: YAML such as "[{protocol: tcp, port: 9090}, {protocol: icmp}]".
+// OpenPorts is the annotation of a pod of a primary network that lists the ports which its interface in the cluster's
+// own network opens: YAML such as "[{protocol: tcp, port: 9090}, {protocol: icmp}]".
 const OpenPorts = "k8s.ovn.org/open-default-ports"
 
 // PolicyNetworks is the annotation of a MultiNetworkPolicy that says which networks the policy is about: names of

@@ -39,7 +39,7 @@ func TestDecodeOpenPorts(t *testing.T) {
 			t.Errorf("%.40q: %q, %v; want %q", raw, got.Opens, problems, want)
 		}
 		if bad && (got.Opens != cluster.OpenPorts{} || len(problems) != 1 || problems[0].Reason != "InvalidOpenPorts" ||
-			!strings.Contains(problems[0].Message, fmt.Sprintf("annotation %s: %.64q: %s", annotation.OpenPorts, raw, refused))) {
+			!strings.Contains(problems[0].Message, fmt.Sprintf("%s: %.64q: %s", annotation.OpenPorts, raw, refused))) {
 			t.Errorf("%.40q: %q, %v; want nothing, and %q", raw, got.Opens, problems, refused)
 		}
 	}
