@@ -72,7 +72,7 @@ prepare "the sandbox's root filesystem (the first time about a minute)" bin/sand
 # it, Open vSwitch's userspace datapath has to wait, and loses packets.
 alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch|TestTenants)$'
 alone+='|^(TestBothDatabasesLost|TestFlannel|TestUpgrade)$'
-alone_in=(./e2e ./e2e/chart ./e2e/kubeadm ./e2e/lost ./e2e/policy ./e2e/upgrade)
+alone_in=(./e2e ./e2e/{chart,kubeadm,lost,networks,policy,upgrade})
 alone() { go test -C test -count=1 -p 1 -timeout 40m -run "$alone" "${alone_in[@]}"; }
 
 # All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The

@@ -107,15 +107,13 @@ func openPorts() group {
 }
 
 func restarts() group {
-	crashes := unit("cni/crash_test.go", "TestAgentCrashesWithFurtherInterfaces")
-	const agent = "This is tried in the cluster's own network alone."
-	master := primary("the master starts again")
+	master, agents := primary("the master starts again"), primary("agents start again")
 	return group{"Primary networks: restarts",
 		[]string{"network_segmentation.go", "network_segmentation_integration.go"}, "",
 		[]behaviour{
-			{"pods reach each other after the node's agent starts again: layer2, layer3", untried(agent, crashes)},
-			{"pods reach each other after the agent starts again, with a chosen gateway", untried(agent, crashes)},
-			{"the agent starts again on a node of a network with Services", untried(agent, crashes)},
+			{"pods reach each other after the node's agent starts again: layer2, layer3", proved(agents)},
+			{"pods reach each other after the agent starts again, with a chosen gateway", proved(agents)},
+			{"the agent starts again on a node of a network with Services", proved(agents)},
 			{"rows and addresses stay when the master starts again", proved(master)},
 			{"a pod in a primary and another network works after such a start", proved(primary("claims"))},
 			{"all starts again with an EgressIP of the network's pods", notServed("There are no EgressIPs.", "")},

@@ -50,12 +50,15 @@ func lead(t *testing.T, pod machines.Namespace, subnet string, via netip.Addr) {
 	}
 }
 
-// countPackets begins to count the packets to port 7777 that arrive at an interface of a pod. The function that it
-// returns ends that.
-func countPackets(t *testing.T, pod machines.Namespace, link string) func() int {
+// within runs a function in the network namespace of a pod or a machine.
+type within interface{ Within(do func() error) error }
+
+// countPackets begins to count the packets to port 7777 that arrive at an interface. The function that it returns ends
+// that.
+func countPackets(t *testing.T, at within, link string) func() int {
 	t.Helper()
 	var fd int
-	err := pod.Within(func() (err error) { fd, err = machines.PacketSocket(link); return err })
+	err := at.Within(func() (err error) { fd, err = machines.PacketSocket(link); return err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,4 +90,32 @@ func toPort(frame []byte, port uint16) bool {
 		}
 	}
 	return false
+}
+
+// tryManagementPorts sends packets from pods of primary networks to the nodes' management ports, which see none. What a
+// pod of the cluster's own network sends there does arrive.
+func tryManagementPorts(t *testing.T, c *sandbox.Cluster) {
+	for _, n := range c.Nodes {
+		link := "k8s-" + n.Spec.Name
+		arrive := func(ns, pod string) int {
+			count := countPackets(t, n.Member, link)
+			for _, a := range machines.ManagementAddresses(t, c, n.Spec.Name) {
+				for _, protocol := range []string{"tcp", "udp"} {
+					_ = askService(t.Context(), c, ns, pod, protocol, netip.AddrPortFrom(a, 7777))
+				}
+			}
+			return count()
+		}
+		for ns, pods := range map[string][]string{"red": {"red-1", "red-2"}, "green": {"green-1"}, "blue": {"blue-1"},
+			"violet": {"violet-1"}} {
+			for _, pod := range pods {
+				if got := arrive(ns, pod); got > 0 {
+					t.Errorf("%d packets of %s arrive at %s, want none", got, pod, link)
+				}
+			}
+		}
+		if arrive("default", "plain") == 0 {
+			t.Errorf("no packet of a pod of the cluster's own network arrives at %s: the test shows nothing", link)
+		}
+	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
 )
@@ -110,10 +108,12 @@ func TestPrimary(t *testing.T) {
 	}
 	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
+	t.Run("management ports", func(t *testing.T) { tryManagementPorts(t, c) })
 	t.Run("open ports", func(t *testing.T) { tryOpenPorts(t, c) })
 	t.Run("policies", func(t *testing.T) { tryPrimaryPolicies(t, c) })
 	machines.InSync(t, c)
 	t.Run("the master starts again", func(t *testing.T) { tryRestart(t, c) })
+	t.Run("agents start again", func(t *testing.T) { tryAgents(t, c) })
 	for _, n := range c.Nodes {
 		if got := machines.Run(t, n, "ovs-appctl", "coverage/read-counter", "datapath_drop_recirc_error"); got != "0" {
 			t.Errorf("node %s: datapath_drop_recirc_error %s, want 0", n.Spec.Name, got)
@@ -243,7 +243,7 @@ func tryOutside(t *testing.T, c *sandbox.Cluster, ns string) {
 	}
 }
 
-// forbidden lists addresses of the cluster's own network: of pods, and of nodes' management ports.
+// forbidden lists addresses of pods in the cluster's own network.
 func forbidden(t *testing.T, c *sandbox.Cluster) (out []netip.AddrPort) {
 	t.Helper()
 	for _, pod := range []string{"dns-1", "dns-2"} {
@@ -327,22 +327,6 @@ func tryEntering(t *testing.T, c *sandbox.Cluster) {
 	if _, err := c.NBCtl(t.Context(), "lr-policy-del", router, first, "ip"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// tryRestart has the master start again. It changes nothing: addresses, rows and connections stay.
-func tryRestart(t *testing.T, c *sandbox.Cluster) {
-	before, exit := rowsOf(t, c), exitOf(t, c, "red", "n2")
-	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	machines.InSync(t, c)
-	if after := rowsOf(t, c); after != before {
-		t.Errorf("rows before: %s\nand after: %s", before, after)
-	}
-	if now := exitOf(t, c, "red", "n2"); fmt.Sprint(now) != fmt.Sprint(exit) {
-		t.Errorf("the exit of red had %v, and has %v", exit, now)
-	}
-	sameName(t, c, "red", "red-2", "tcp", "203.0.113.10:8080", "outside ")
 }
 
 // rowsOf lists the rows of exits by their UUIDs.
