@@ -29,9 +29,7 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	}
 	switch {
 	case u.network.Hosts && u.s.Locked(p.Pod):
-		if net.Gateways = nil; u.answers(p) {
-			net.Routes = routesWithin(u.network, subnets)
-		}
+		net.Gateways, net.Routes = nil, u.waysBack(p)
 	case u.network.Primary:
 		net.Gateways, net.Routes = routersIn(u.network, subnets), nil
 	}
@@ -42,8 +40,13 @@ func (u *update) attachment(p port, numbers []uint64) annotation.PodNetwork {
 	return net
 }
 
-// answers is true for a pod of a primary network that opens ports in the cluster's own: it needs routes to clients.
-func (u *update) answers(p port) bool { return u.s.Opens(p.pod) != cluster.OpenPorts{} }
+// waysBack is the routes of a pod of a primary network to clients in the cluster's own, if it opens ports there.
+func (u *update) waysBack(p port) []annotation.Route {
+	if (u.s.Opens(p.pod) == cluster.OpenPorts{}) {
+		return nil
+	}
+	return routesWithin(u.network, u.lease(p.pod.Node).subnets)
+}
 
 // routersIn lists the addresses of a network's router in subnets.
 func routersIn(n *cluster.Network, subnets []netip.Prefix) (out []netip.Addr) {

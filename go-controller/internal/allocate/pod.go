@@ -82,11 +82,12 @@ func (u *update) claimPods() {
 		u.relock(p)
 		held := u.held(p.PodPort)
 		same := ok && cluster.SamePodNetwork(held, claimed)
-		claimed.MTU, claimed.Physical = held.MTU, held.Physical    // the network may have others than when this was written
-		if len(claimed.Gateways) == 0 || len(held.Gateways) == 0 { // its namespace was, or was not, in a primary network
+		claimed.MTU, claimed.Physical = held.MTU, held.Physical         // the network may have had others
+		locked := len(claimed.Gateways) == 0 || len(held.Gateways) == 0 // its namespace was, or is, in a primary network
+		if locked {
 			claimed.Gateways = held.Gateways
 		}
-		if !u.network.Hosts || u.s.Locked(p.Pod) {
+		if !u.network.Hosts || locked {
 			claimed.Routes = held.Routes // these lead to the network's subnets
 		}
 		if ok && !cluster.SamePodNetwork(held, claimed) {
@@ -107,7 +108,7 @@ func (u *update) relock(p port) {
 	lease := u.book.pods[p.PodPort]
 	held := u.held(p.PodPort)
 	if !u.network.Hosts || lease == nil ||
-		(len(held.Gateways) == 0) == u.s.Locked(p.Pod) && (len(held.Routes) > 0) == u.answers(p) {
+		(len(held.Gateways) == 0) == u.s.Locked(p.Pod) && len(held.Routes) == len(u.waysBack(p)) {
 		return
 	}
 	net := u.attachment(p, lease.numbers)

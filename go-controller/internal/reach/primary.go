@@ -124,7 +124,7 @@ func (c *Cluster) servers(from []End, s Side) (out []End, notes []string, err er
 // opens is true for a pod of a primary network that opens ports in the cluster's own.
 func (c *Cluster) opens(pod cluster.Name) bool {
 	p := c.State.Pods[pod]
-	return p != nil && c.State.Opens(p) != cluster.OpenPorts{}
+	return p != nil && p.WantsNetwork() && c.State.Opens(p) != cluster.OpenPorts{}
 }
 
 // apart is why a client can't connect to a server, whatever policies say; "" when it can.
@@ -184,7 +184,8 @@ func (a *asker) primary(client End, p cluster.ServicePort) {
 	case a.served == nil:
 		refuse("nobody reaches the Service: %s", a.none)
 	case a.svc.Headless:
-		refuse("it has no ClusterIP: its names in DNS have addresses of eth0, where nobody answers")
+		refuse("it has no ClusterIP: its names in DNS have addresses of eth0, where pods answer at the ports alone " +
+			"that they open")
 	case same:
 		a.inside(client, p)
 	case a.served.Hosts && cluster.IsExitService(a.svc.Name):

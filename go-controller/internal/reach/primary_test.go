@@ -157,6 +157,8 @@ func TestOpenPorts(t *testing.T) {
 			Ingress: []cluster.TieredRule{{Action: a, PolicyRule: everybody}},
 			Egress:  []cluster.TieredRule{{Action: a, PolicyRule: everybody}}}
 	}
+	baseline := rules(cluster.Deny)
+	baseline.Tier = cluster.BaselineTier
 	for _, c := range []struct {
 		policy   *cluster.TieredPolicy
 		from, to string
@@ -176,6 +178,7 @@ func TestOpenPorts(t *testing.T) {
 		{rules(cluster.Pass), "plain/p", "red/open:9090", true, "the pod opens it"},
 		{rules(cluster.Pass), "plain/p", "red/open:81", false, "it is in a primary network"},
 		{rules(cluster.Accept), "plain/p", "red/open:81", true, "cnp/guard spec.ingress[0]"},
+		{baseline, "plain/p", "red/open:9090", true, "the pod opens it"},
 	} {
 		more := []cluster.Object{opener, plain}
 		if c.policy != nil {

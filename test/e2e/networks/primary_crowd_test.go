@@ -32,7 +32,7 @@ spec:
 
 // TestTwoTenantsLoseNoPacket has two tenants of the same ranges, whose pods have the same addresses, connect to the
 // same ports at the same time: to a pod of another node, to a Service, and to the outside. All connections are
-// answered, each by the tenant's own pods.
+// answered, each by the tenant's own pods. The neighbours are known: OVN drops what waits for too long for one.
 func TestTwoTenantsLoseNoPacket(t *testing.T) {
 	machines.Alone(t)
 	c := machines.Up(t, sandbox.Options{Name: "crowd-test", Nodes: 2, Gateways: 1, DualStack: true})
@@ -59,7 +59,9 @@ func TestTwoTenantsLoseNoPacket(t *testing.T) {
 				sameName(t, c, ns, ns+"-1", protocol, to.String(), ns+"-")
 			}
 		}
-		sameName(t, c, ns, ns+"-1", "tcp", "203.0.113.10:8080", "outside ")
+		for _, to := range outside() {
+			sameName(t, c, ns, ns+"-1", "udp", to.String(), "outside ")
+		}
 	}
 	var asking sync.WaitGroup
 	for _, ns := range tenants {
@@ -79,15 +81,13 @@ func askCrowd(t *testing.T, c *sandbox.Cluster, ns string) {
 	for _, a := range on(t, c, ns, ns+"-2", "ovn-udn1") {
 		pod = append(pod, netip.AddrPortFrom(a, 8080))
 	}
-	outside := []netip.AddrPort{netip.MustParseAddrPort("203.0.113.10:8080"),
-		netip.MustParseAddrPort("[2001:db8:30::a]:8080")}
 	for what, s := range map[string]struct {
 		at  []netip.AddrPort
 		may []string
 	}{
 		"a pod of the other node": {pod, []string{ns + "-2 "}},
 		"a Service":               {clusterIPs(t, c, ns, "web"), []string{ns + "-1 ", ns + "-2 "}},
-		"the outside":             {outside, []string{"outside "}},
+		"the outside":             {outside(), []string{"outside "}},
 	} {
 		var questions []string
 		for i := range crowd {
@@ -103,14 +103,18 @@ func askCrowd(t *testing.T, c *sandbox.Cluster, ns string) {
 			continue
 		}
 		answers := strings.Split(strings.TrimSpace(out.String()), "\n")
-		wrong := map[string]int{}
-		for _, a := range answers {
-			if !slices.ContainsFunc(s.may, func(name string) bool { return strings.HasPrefix(a, name) }) {
-				wrong[a]++
-			}
-		}
+		wrong := slices.DeleteFunc(slices.Clone(answers), func(a string) bool {
+			return slices.ContainsFunc(s.may, func(name string) bool { return strings.HasPrefix(a, name) })
+		})
 		if len(answers) != crowd || len(wrong) > 0 {
-			t.Errorf("%s asks %s: %d answers, want %d, and wrong ones: %v", ns, what, len(answers), crowd, wrong)
+			t.Errorf("%s asks %s: %d answers, want %d; %d are wrong, such as %q", ns, what, len(answers), crowd, len(wrong),
+				wrong[:min(3, len(wrong))])
 		}
 	}
+}
+
+// outside is where the host outside answers.
+func outside() []netip.AddrPort {
+	return []netip.AddrPort{netip.MustParseAddrPort("203.0.113.10:8080"),
+		netip.MustParseAddrPort("[2001:db8:30::a]:8080")}
 }

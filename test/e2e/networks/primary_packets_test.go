@@ -67,10 +67,12 @@ func countPackets(t *testing.T, at within, link string) func() int {
 		frame := make([]byte, 2048)
 		for {
 			length, from, err := unix.Recvfrom(fd, frame, 0)
-			if errors.Is(err, unix.EAGAIN) {
+			switch {
+			case errors.Is(err, unix.EAGAIN):
 				return n
-			}
-			if err != nil {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case err != nil:
 				t.Fatal(err)
 			}
 			at, is := from.(*unix.SockaddrLinklayer)

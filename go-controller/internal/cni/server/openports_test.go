@@ -18,6 +18,8 @@ func TestRoutesOfOpenPorts(t *testing.T) {
 		{dest: "10.244.0.0/16", hop: "10.244.1.1"},
 		{dest: "fd01::/48", hop: "fd01:0:0:1::1"},
 		{dest: "0.0.0.0/0", hop: "10.244.1.1", refused: "routes: dest 0.0.0.0/0, nextHop 10.244.1.1: want a range of pods"},
+		{dest: "128.0.0.0/1", hop: "10.244.1.1", refused: "want a range of pods"},
+		{dest: "10.244.0.0/16", hop: "fd01:0:0:1::1", refused: "want a range of pods"},
 		{dest: "10.244.0.9/16", hop: "10.244.1.1", refused: "want a range of pods"},
 		{dest: "10.244.0.0/16", hop: "10.244.1.2", refused: "the router in one of the node's subnets"},
 		{dest: "10.244.0.0/16", hop: "10.244.1.1", unlocked: true, refused: "no routes and no mtu"},

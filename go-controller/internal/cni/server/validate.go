@@ -27,7 +27,7 @@ import (
 //   - The logical port has the pod's own name. Only the master makes it, with port security for the addresses that it
 //     has granted. Without such a port ADD waits, and fails.
 //   - MAC, addresses and routes are set in the pod's own namespace, where they bend its own traffic only. checkFurther
-//     refuses routes that would cut the pod off from the cluster's own network.
+//     refuses routes that would cut the pod off from the cluster's own network, checkWayBack default routes into it.
 //   - An address of an older pod of this node is refused in each network. While the master has not rewritten an older
 //     pod's wrong entry, a younger pod with that address waits.
 func (s *Server) networksOf(ctx context.Context, r *request, p local.Pod) ([]attached, error) {
@@ -112,6 +112,9 @@ func checkNetwork(n annotation.PodNetwork, subnets []netip.Prefix, locked bool) 
 	return nil
 }
 
+// shortestWayBack is the least length of a prefix that such a route leads to: two of length 1 are a default route.
+const shortestWayBack = 8
+
 // checkWayBack is why a pod of a primary network can't have these routes in the cluster's own, on a node with these
 // subnets: they lead to other pods, so that it can answer clients at the ports that it opens.
 func checkWayBack(routes []annotation.Route, subnets []netip.Prefix) error {
@@ -120,7 +123,8 @@ func checkWayBack(routes []annotation.Route, subnets []netip.Prefix) error {
 			router, ok := subnet.Router(s)
 			return ok && router == r.NextHop
 		}
-		if r.Dest.Bits() == 0 || r.Dest != r.Dest.Masked() || !slices.ContainsFunc(subnets, through) {
+		if r.Dest.Bits() < shortestWayBack || r.Dest != r.Dest.Masked() || r.Dest.Addr().Is4() != r.NextHop.Is4() ||
+			!slices.ContainsFunc(subnets, through) {
 			return fmt.Errorf("dest %s, nextHop %s: want a range of pods, and the router in one of the node's subnets %v",
 				r.Dest, r.NextHop, subnets)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
 // opened matches what the pods of primary networks on a node let in by their interfaces in the cluster's own network: a
@@ -25,9 +26,24 @@ func opened(s *cluster.State, node string) []string {
 	}
 	var out []string
 	for _, open := range slices.Sorted(maps.Keys(pods)) {
-		out = append(out, fmt.Sprintf("((%s) && (%s))", strings.Join(pods[open], " || "), matchOpen(open)))
+		out = append(out, fmt.Sprintf("((%s) && (%s) && (%s))", strings.Join(pods[open], " || "), inCluster(s),
+			matchOpen(open)))
 	}
 	return out
+}
+
+// inCluster matches packets with a source in the cluster's own network: those of pods and nodes.
+func inCluster(s *cluster.State) string {
+	ranges := map[names.Family][]string{}
+	for _, c := range s.Config.Subnets {
+		f := names.FamilyOf(c.CIDR.Addr().Is4())
+		ranges[f] = append(ranges[f], c.CIDR.String())
+	}
+	var out []string
+	for _, f := range s.Config.Families() {
+		out = append(out, translate.OneOf(f, "src", ranges[f]))
+	}
+	return strings.Join(out, " || ")
 }
 
 // matchOpen matches ports as cluster.OpenPorts lists them.

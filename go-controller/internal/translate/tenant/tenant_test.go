@@ -54,6 +54,7 @@ func TestSources(t *testing.T) {
 		{"a", "10.128.0.2", true}, {"a", "fd01::2", true}, {"a", "10.128.0.1", false},
 		{"a", "192.0.2.1", true}, {"a", "2001:db8::1", true}, {"a", "100.64.1.2", true},
 		{"a", names.HairpinSNAT4, true}, {"a", names.HairpinSNAT6, true},
+		{"locked", "192.0.2.1", false}, {"locked", "2001:db8::1", false}, {"locked", "100.64.1.2", false},
 		{"locked", address("b", 0).String(), false}, {"locked", address("b", 1).String(), false},
 		{"locked", address("kube-system", 0).String(), true}, {"locked", address("kube-system", 1).String(), true},
 	} {
