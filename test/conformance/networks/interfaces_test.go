@@ -136,9 +136,9 @@ func virtualMachines() group {
 		{"machines keep them in a localnet network, with and without `subnets`", notServed(moves, upstreamPage)},
 		{"machines keep them when the move fails", notServed(moves, upstreamPage)},
 		{"machines keep addresses while they move in the cluster's own network",
-			notServed("Virtual machines have no support of their own.", "")},
-		{"machines keep addresses while they move in a network with EVPN", notServed("There is no EVPN.", "")},
-		{"machines get addresses by DHCP and router advertisements in a primary network", notServed(dhcp, "")},
+			notServed("Virtual machines have no support of their own.", comingPage)},
+		{"machines keep addresses while they move in a network with EVPN", notServed("There is no EVPN.", comingPage)},
+		{"machines get addresses by DHCP and router advertisements in a primary network", notServed(dhcp, comingPage)},
 		{"machines with one host name start in a localnet network without `subnets`", untried("To the network they are " +
 			"pods of different names.")},
 	}}

@@ -27,7 +27,7 @@ func namespaced() group {
 		{"a network cannot be deleted while pods are in it", proved(inUse)},
 		{"it is gone once the last pod is gone", proved(inUse)},
 		{"the status names a pod that is in the network", notServed(noConsumers, networksPage+"#delete-a-network")},
-		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, "")},
+		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
 		{"a condition says that the namespace has a primary network already", notServed("Both networks are created. "+
 			"The pods wait instead, and an Event says that there are two.", primaryPage+"#if-the-pod-does-not-start")},
 		{"a network that is not valid has a condition that says why", proved(userDefined("refused"))},
@@ -49,10 +49,10 @@ func clusterScoped() group {
 		{"NetworkAttachmentDefinitions are made and deleted in the selected namespaces",
 			notNeeded(noDefinition, upstreamPage)},
 		{"the status lists the selected namespaces", notServed("The condition only says that pods of the selected "+
-			"namespaces can be in the network.", "")},
+			"namespaces can be in the network.", comingPage)},
 		{"a network cannot be deleted while pods are in it", proved(unit("core/protection_test.go", "TestProtection"))},
 		{"the status names a pod that is in the network", notServed(noConsumers, networksPage+"#delete-a-network")},
-		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, "")},
+		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
 		{"a condition says that a namespace has a primary network already", notServed("Both networks are created. "+
 			"The namespace's pods wait instead, and an Event says so.", primaryPage+"#if-the-pod-does-not-start")},
 	}}
@@ -136,7 +136,7 @@ func layerSpecs() []behaviour {
 		{"refused: ranges that overlap, or whose `hostSubnet` differ", notServed(ranges, fieldsPage)},
 		{"taken: several ranges per family in a primary network of layer3", notServed(ranges, fieldsPage)},
 		{"taken: one more range in a network of layer3", notServed("A network cannot be changed.", fieldsPage)},
-		{"refused and taken: the transport NoOverlay", notServed(unknown, "")},
-		{"refused and taken: the transport EVPN", notServed(unknown, "")},
+		{"refused and taken: the transport NoOverlay", notServed(unknown, comingPage)},
+		{"refused and taken: the transport EVPN", notServed(unknown, comingPage)},
 	}
 }

@@ -18,7 +18,7 @@ func primaryPolicies() group {
 			proved(unit("allocate/primary_test.go", "TestPodsWaitForTheirPrimaryNetwork"))},
 		{"a policy counts the pods of a namespace that joins the network later", untried("A namespace that joins is "+
 			"tried without a policy.", later)},
-		{"ICMP passes a policy that denies all, layer2 and layer3", notServed(icmp, "")},
+		{"ICMP passes a policy that denies all, layer2 and layer3", notServed(icmp, comingPage)},
 	}}
 }
 

@@ -11,6 +11,7 @@ const (
 	limitsPage   = primaryPage + "#limits"
 	outsidePage  = primaryPage + "#services-from-outside"
 	upstreamPage = networksPage + "#coming-from-ovn-kubernetes"
+	comingPage   = networksPage + "#coming-from-ovn-kubernetes"
 	fieldsPage   = networksPage + "#fields-of-a-userdefinednetwork"
 	vlanPage     = networksPage + "#a-vlan-outside"
 )
@@ -116,6 +117,6 @@ func restarts() group {
 			{"the agent starts again on a node of a network with Services", proved(agents)},
 			{"rows and addresses stay when the master starts again", proved(master)},
 			{"a pod in a primary and another network works after such a start", proved(primary("claims"))},
-			{"all starts again with an EgressIP of the network's pods", notServed("There are no EgressIPs.", "")},
+			{"all starts again with an EgressIP of the network's pods", notServed("There are no EgressIPs.", comingPage)},
 		}}
 }

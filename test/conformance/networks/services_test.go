@@ -29,7 +29,7 @@ func nodePorts() group {
 			"address per family.")},
 		{"the node port answers at addresses of a second interface, both policies", untried("Each node of the tests " +
 			"has one interface.")},
-		{"the node port of backends that have an EgressIP answers", notServed("There are no EgressIPs.", "")},
+		{"the node port of backends that have an EgressIP answers", notServed("There are no EgressIPs.", comingPage)},
 		{"a datagram in fragments reaches the backend, from OVN 26.03 on", proved(every)},
 		{"a connection to the outside may have a node port as its source port", untried("No test " +
 			"binds such a port.")},
@@ -71,7 +71,7 @@ func loadBalancers() group {
 		{"policy Local without node ports, with named ports",
 			untried("Kubernetes writes their numbers into EndpointSlices.")},
 		{"policy Local with session affinity", proved(every)},
-		{"policy Local with backends that have an EgressIP", notServed("There are no EgressIPs.", "")},
+		{"policy Local with backends that have an EgressIP", notServed("There are no EgressIPs.", comingPage)},
 		{"routes to the addresses by BGP", notServed("Northbound announces no "+
 			"routes. The network outside must have them.",
 			"features/services-outside.md")},
@@ -84,13 +84,13 @@ func otherFeatures() group {
 	return group{"Other kinds of upstream about networks", []string{"egressip.go", "egress_firewall.go",
 		"egress_services.go", "egressqos.go", "networkqos.go", "cluster_network_connect.go", "route_advertisements.go",
 		"evpn.go", "no_overlay.go", "uplink.go", "vtep_api_validations.go"}, "", []behaviour{
-		{"EgressIP for pods of a primary network", notServed(none, "")},
+		{"EgressIP for pods of a primary network", notServed(none, comingPage)},
 		{"EgressFirewall in a primary network", notServed(none+" ClusterNetworkPolicies have rules of egress.",
 			primaryPage+"#cluster-policies")},
-		{"EgressService, EgressQoS and NetworkQoS", notServed(none, "")},
-		{"ClusterNetworkConnect: pods and Services of several networks", notServed(none, "")},
-		{"RouteAdvertisements, EVPN and VTEPs", notServed(none, "")},
-		{"primary networks without tunnels", notServed(none, "")},
-		{"Uplink: networks leave by another interface of the node", notServed(none, "")},
+		{"EgressService, EgressQoS and NetworkQoS", notServed(none, comingPage)},
+		{"ClusterNetworkConnect: pods and Services of several networks", notServed(none, comingPage)},
+		{"RouteAdvertisements, EVPN and VTEPs", notServed(none, comingPage)},
+		{"primary networks without tunnels", notServed(none, comingPage)},
+		{"Uplink: networks leave by another interface of the node", notServed(none, comingPage)},
 	}}
 }
