@@ -60,18 +60,23 @@ func checkManagementPort(ctx context.Context, h *facts) Finding {
 	return ok("%s is bound to %s and has its flows", name, id)
 }
 
-// notInstalled reports how far the logical port has come.
-func (h *facts) notInstalled(ctx context.Context, id string) Finding {
-	why := "the Southbound database does not answer"
-	if h.sbErr == nil {
-		ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
-		defer cancel()
-		var err error
-		if why, err = h.t.Explain(ctx, h.sbRemote, h.sbKeys, id, h.ids[names.OVSSystemID]); err != nil {
-			why = err.Error()
-		}
+// whyNotInstalled is how far a logical port has come.
+func (h *facts) whyNotInstalled(ctx context.Context, id string) string {
+	if h.sbErr != nil {
+		return "the Southbound database does not answer"
 	}
-	return problem("the flows of %s are not installed: %s", id, why).
+	ctx, cancel := context.WithTimeout(ctx, h.c.Timeout)
+	defer cancel()
+	why, err := h.t.Explain(ctx, h.sbRemote, h.sbKeys, id, h.ids[names.OVSSystemID])
+	if err != nil {
+		return err.Error()
+	}
+	return why
+}
+
+// notInstalled reports how far the logical port of the management port has come.
+func (h *facts) notInstalled(ctx context.Context, id string) Finding {
+	return problem("the flows of %s are not installed: %s", id, h.whyNotInstalled(ctx, id)).
 		fixed("ovn-nbctl lsp-list "+h.c.Node.Name+"  # is "+id+" there?", fixRestartController)
 }
 

@@ -86,6 +86,14 @@ var damages = []damage{
 	{do: "ovn-nbctl lsp-del k8s-worker-1.example", check: "management-port",
 		message: "the Southbound database has no Port_Binding k8s-worker-1.example", fix: "ovn-nbctl lsp-list",
 		undo: addPort},
+	{do: "ovs-vsctl add-port br-int pod0 -- set interface pod0 type=internal external_ids:iface-id=shop_web " +
+		"external_ids:sandbox=abc", check: "pod-interfaces",
+		message: "the flows of port shop_web (interface pod0) are not installed: the Southbound database has no Port_Binding",
+		fix:     "ovn-nbctl list logical_switch_port shop_web", undo: "ovs-vsctl del-port br-int pod0"},
+	{do: "ovs-vsctl add-port br-int pod1 -- set interface pod1 external_ids:iface-id=red.own_shop_web " +
+		"external_ids:sandbox=abc || true", check: "pod-interfaces",
+		message: `has not opened interface pod1 of port red.own_shop_web: "could not open network device pod1`,
+		fix:     "ovs-vsctl list interface pod1", undo: "ovs-vsctl del-port br-int pod1"},
 	{do: "ip addr del 10.128.2.2/23 dev " + mgmt, check: "management-interface", message: "missing: addr 10.128.2.2/23",
 		fix: "ip addr add 10.128.2.2/23 dev " + mgmt, keep: true},
 	{do: "ip addr add 10.128.2.77/23 dev " + mgmt, check: "management-interface",

@@ -118,6 +118,7 @@ func checks() []check {
 		{"hairpin", "", checkHairpin},
 		{"anti-spoofing", "", checkAntiSpoof},
 		{"database-drop", "", checkDatabaseDrop},
+		{"pod-interfaces", openVSwitch, checkPodInterfaces},
 		{"load-balancers", southbound, checkLoadBalancers},
 		{"service-ports", "", checkServicePorts},
 		{"external-bridge", openVSwitch, checkExternalBridge},
