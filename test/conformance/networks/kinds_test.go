@@ -17,11 +17,10 @@ const (
 func namespaced() group {
 	inUse := userDefined("deleted while in use")
 	waiting := unit("allocate/primary_test.go", "TestPodsWaitForTheirPrimaryNetwork")
-	const label = "Nothing refuses it. Running pods lose their connections, and must be made anew."
 	return group{"UserDefinedNetworks", []string{"network_segmentation.go"}, "", []behaviour{
 		{"without the label, pods stay in the cluster's own network", proved(waiting)},
-		{"the label cannot be added to a namespace later", notServed(label, limitsPage)},
-		{"the label cannot be removed from a namespace later", notServed(label, limitsPage)},
+		{"the label cannot be added to a namespace later", proved(primary("the label stays"))},
+		{"the label cannot be removed from a namespace later", proved(primary("the label stays"))},
 		{"a NetworkAttachmentDefinition is made from the network", notNeeded(noDefinition, upstreamPage)},
 		{"the NetworkAttachmentDefinition goes with the network", notNeeded(noDefinition, upstreamPage)},
 		{"a network cannot be deleted while pods are in it", proved(inUse)},

@@ -130,3 +130,16 @@ func tryLeaving(t *testing.T, c *sandbox.Cluster) {
 		t.Errorf("violet-1 had %v before its namespace left the network, and has %v", before, now)
 	}
 }
+
+// tryLabel checks that a namespace gets no primary network, and loses none, once it is there.
+func tryLabel(t *testing.T, c *sandbox.Cluster) {
+	const label = "k8s.ovn.org/primary-user-defined-network"
+	for ns, change := range map[string]string{"red": label + "-", "default": label + "="} {
+		out, err := c.Kubectl(t.Context(), "label", "namespace", ns, change).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "is set when a Namespace is made, and stays") {
+			t.Errorf("kubectl label namespace %s %s: %v: %s", ns, change, err, out)
+		}
+	}
+	machines.Kubectl(t, c, "", "label", "namespace", "red", label+"=other", "--overwrite") // the value says nothing
+	machines.Kubectl(t, c, "", "label", "namespace", "red", label+"=", "--overwrite")
+}

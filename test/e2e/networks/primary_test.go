@@ -106,6 +106,7 @@ func TestPrimary(t *testing.T) {
 	for _, ns := range append(slices.Collect(maps.Keys(tenants)), "amber", "violet") {
 		machines.Kubectl(t, c, "", "wait", "-n", ns, "--for=condition=Ready", "--timeout=120s", "pod", "--all")
 	}
+	t.Run("the label stays", func(t *testing.T) { tryLabel(t, c) })
 	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
 	t.Run("management ports", func(t *testing.T) { tryManagementPorts(t, c) })
