@@ -89,18 +89,17 @@ func localnetSpecs() []behaviour {
 	return []behaviour{
 		{"refused: the fields of another topology", proved(wrong, user)},
 		{"refused: the role Primary", proved(wrong)},
-		{"refused: no role", untried("The kind requires the field.", user)},
+		{"refused: no role", proved(wrong)},
 		{"refused: no physical network", proved(wrong)},
 		{"refused: a comma or a colon in the physical network's name", proved(wrong, defined)},
-		{"refused: an empty name of the physical network", untried(rule, wrong)},
+		{"refused: an empty name of the physical network", proved(wrong)},
 		{"refused: a very long name of the physical network", notServed("It has no limit of its own. The operator's "+
 			"list of physical networks does not have the name, so the network is refused.", vlanPage)},
 		{"refused: no `subnets`, though `ipam.mode` is not Disabled", proved(user)},
 		{"refused: `subnets` where `ipam.mode` is Disabled", proved(user)},
-		{"refused: an empty list of `subnets`", untried(rule, user)},
+		{"refused: an empty list of `subnets`", proved(user)},
 		{"refused: `excludeSubnets` without `subnets`", proved(defined)},
-		{"refused: `excludeSubnets` where `ipam.mode` is Disabled", untried("Without `subnets` nothing can be excluded.",
-			defined)},
+		{"refused: `excludeSubnets` where `ipam.mode` is Disabled", proved(wrong)},
 		{"refused: an empty list of `excludeSubnets`", untried(rule)},
 		{"refused: `subnets` or `excludeSubnets` that are no ranges", proved(wrong, user)},
 		{"refused: two ranges of one family", proved(user)},
@@ -110,7 +109,7 @@ func localnetSpecs() []behaviour {
 		{"refused: a mode of VLAN other than Access, or no tag", proved(wrong)},
 		{"refused: the tags 0 and 4095", proved(wrong)},
 		{"taken: a physical network and `subnets`", proved(right, userDefined("VLAN"))},
-		{"taken: `ipam.lifecycle` Persistent", untried("It is read by the code of layer2.", right)},
+		{"taken: `ipam.lifecycle` Persistent", proved(right)},
 		{"taken: `ipam.mode` Disabled", proved(right)},
 	}
 }

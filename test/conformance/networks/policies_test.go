@@ -65,7 +65,6 @@ func preconfigured() group {
 	asked, full := unit("allocate/preferred_test.go", "TestPreferred"), unit("allocate/preferred_test.go",
 		"TestReservedAddressesOfFullNetwork")
 	const noIPv6 = "The family makes no difference to the code."
-	const parser = "The error is that of the parser which the other fields have."
 	return group{"Primary networks: the router's and reserved addresses",
 		[]string{"network_segmentation_preconfigured_layer2.go"}, "", []behaviour{
 			{"the router has the first address of the range", proved(unit("allocate/primary_test.go", "TestPrimary"))},
@@ -74,8 +73,8 @@ func preconfigured() group {
 				unit("allocate/preferred_test.go", "TestRoutersOfPrimaryNetwork"))},
 			{"a pod gets no reserved address unless it asks", proved(asked, full)},
 			{"a reserved IPv4 range with host bits is refused", proved(wrong)},
-			{"a reserved IPv6 range with host bits is refused", untried(parser, wrong)},
-			{"an infrastructure range with host bits is refused, IPv4 and IPv6", untried(parser, wrong)},
+			{"a reserved IPv6 range with host bits is refused", proved(wrong)},
+			{"an infrastructure range with host bits is refused, IPv4 and IPv6", proved(wrong)},
 			{"a second pod that asks for an IPv4 address that is taken waits", proved(asked)},
 			{"a second pod that asks for an IPv6 address that is taken waits", untried(noIPv6, asked)},
 		}}

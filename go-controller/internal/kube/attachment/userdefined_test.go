@@ -53,6 +53,9 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`"reservedSubnets":["10.98.0.0/24"]`:                "reservedSubnets: 10.98.0.0/24 is in none of subnets",
 		`"reservedSubnets":["10.99.0.0/25","10.99.0.0/26"]`: "reservedSubnets: 10.99.0.0/26 overlaps 10.99.0.0/25",
 		`"reservedSubnets":["10.99.0.1/25"]`:                `parsing reservedSubnets "10.99.0.1/25": host bits`,
+		`"reservedSubnets":["fd99::1/64"]`:                  `parsing reservedSubnets "fd99::1/64": host bits`,
+		`"infrastructureSubnets":["10.99.0.1/30"]`:          `parsing infrastructureSubnets "10.99.0.1/30": host bits`,
+		`"infrastructureSubnets":["fd99::1/126"]`:           `parsing infrastructureSubnets "fd99::1/126": host bits`,
 		`"infrastructureSubnets":["10.98.0.0/24"]`:          "infrastructureSubnets: 10.98.0.0/24 is in none of subnets",
 		`"infrastructureSubnets":["10.99.0.0/30"],"reservedSubnets":["10.99.0.0/24"]`: "infrastructureSubnets: " +
 			"10.99.0.0/30 overlaps 10.99.0.0/24 of reservedSubnets",
@@ -95,9 +98,10 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`"colour":"blue"`:     `unknown field "layer2.colour"`,
 		`"ipam":{"colour":1}`: `unknown field "layer2.ipam.colour"`,
 		`"mtu":1300`:          "spec.layer2.subnets: none",
-		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Disabled"}`:  "want none where",
-		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Off"}`:       `ipam.mode: "Off"`,
-		`"ipam":{"lifecycle":"Long"}`:                         `spec.layer2.ipam.lifecycle: "Long", want Persistent`,
+		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Disabled"}`: "want none where",
+		`"subnets":["9.0.0.0/8"],"ipam":{"mode":"Off"}`:      `ipam.mode: "Off"`,
+		`"subnets":[]`:                "spec.layer2.subnets: none",
+		`"ipam":{"lifecycle":"Long"}`: `spec.layer2.ipam.lifecycle: "Long", want Persistent`,
 		`"ipam":{"lifecycle":"Persistent","mode":"Disabled"}`: "ipam.lifecycle: want none where ipam.mode is Disabled",
 		`"joinSubnets":["10.1.0.0/24"]`:                       "joinSubnets: only a network of role Primary",
 		`"reservedSubnets":[]`:                                "reservedSubnets: only",
@@ -158,6 +162,10 @@ func TestClusterUserDefined(t *testing.T) {
 			Subnets: []config.ClusterSubnet{{CIDR: prefix("10.99.0.0/24")}}},
 		`"topology":"Localnet","localnet":{"role":"Secondary","physicalNetworkName":"lan","ipam":{"mode":"Disabled"}}`: {
 			Topology: cluster.Localnet, Physical: cluster.Physical{Name: "lan"}},
+		`"topology":"Localnet","localnet":{"role":"Secondary","physicalNetworkName":"lan","subnets":["192.0.2.0/24"],` +
+			`"ipam":{"lifecycle":"Persistent"}}`: {Topology: cluster.Localnet, Persistent: true,
+			Subnets:  []config.ClusterSubnet{{CIDR: prefix("192.0.2.0/24")}},
+			Physical: cluster.Physical{Name: "lan"}},
 	} {
 		want.Name, want.UserDefined = ".blue", true
 		spec := `{"namespaceSelector":{"matchLabels":{"a":"b"}},"network":{` + network + `}}`
@@ -172,6 +180,8 @@ func TestClusterUserDefinedThatIsNotValid(t *testing.T) {
 	for fields, want := range map[string]string{
 		`"role":"Primary"`:                              `spec.network.localnet.role: "Primary", want Secondary`,
 		`"role":"Secondary"`:                            "physicalNetworkName: none",
+		`"role":""`:                                     `spec.network.localnet.role: "", want Secondary`,
+		`"physicalNetworkName":""`:                      "physicalNetworkName: none",
 		`"vlan":{"mode":"Trunk"}`:                       `vlan: mode is "Trunk", want Access`,
 		`"vlan":{"mode":"Access"}`:                      "and access.id",
 		`"vlan":{"trunk":{}}`:                           `unknown field "network.localnet.vlan.trunk"`,
@@ -194,6 +204,8 @@ func TestClusterUserDefinedThatIsNotValid(t *testing.T) {
 		}
 		wrongCluster(t, `{"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{`+all+`}}}`, want)
 	}
+	wrongCluster(t, `{"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{"role":"Secondary",`+
+		`"physicalNetworkName":"lan","excludeSubnets":["192.0.2.0/28"],"ipam":{"mode":"Disabled"}}}}`, "is in none of subnets")
 	for spec, want := range map[string]string{
 		`{}`:                       "spec.namespaceSelector: none, want {}",
 		`{"namespaceSelector":{}}`: `spec.network.topology: "", want Layer2`,
