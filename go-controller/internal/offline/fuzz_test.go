@@ -11,6 +11,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
@@ -38,9 +39,16 @@ func FuzzHostileNames(f *testing.F) {
 		n.ReadAnnotations(map[string]string{"k8s.ovn.org/l3-gateway-config": annotated,
 			"k8s.ovn.org/node-subnets": annotated, "k8s.ovn.org/node-chassis-id": zone})
 		service := cluster.Name{Namespace: namespace, Name: pod}
+		opener := cluster.Name{Namespace: "primary-" + namespace, Name: pod}
+		labels := cluster.NewLabels(map[string]string{zone: annotated})
 		c := offline.NewOf(config.DefaultCluster(), schema, translators, []cluster.Object{
 			n, &cluster.Namespace{Name: namespace},
 			&cluster.Pod{Name: service, UID: "u2", Node: node, Bandwidth: cluster.Bandwidth{Ingress: 1e6, Egress: 1e6}},
+			&cluster.Namespace{Name: opener.Namespace, Labels: cluster.NewLabels(map[string]string{names.PrimaryLabel: zone})},
+			&cluster.Pod{Name: opener, UID: "u4", Node: node, Labels: labels,
+				Opens: cluster.NewOpenPorts([]cluster.OpenPort{{Protocol: "icmp"}, {Protocol: "tcp", Number: 80}})},
+			&cluster.NetworkPolicy{Name: service, UID: "u5", Ingress: cluster.PolicyRules{Isolates: true},
+				Pods: cluster.NewLabelSelector(cluster.Requirement{Key: zone, Operator: cluster.In, Values: []string{annotated}})},
 			&cluster.Service{Name: service, UID: "u3", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
 				Ports: []cluster.ServicePort{{Name: zone, Protocol: cluster.TCP, Port: 80}}}})
 		db, errs := c.Database()

@@ -204,8 +204,9 @@ func TestClusterUserDefinedThatIsNotValid(t *testing.T) {
 		}
 		wrongCluster(t, `{"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{`+all+`}}}`, want)
 	}
-	wrongCluster(t, `{"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{"role":"Secondary",`+
-		`"physicalNetworkName":"lan","excludeSubnets":["192.0.2.0/28"],"ipam":{"mode":"Disabled"}}}}`, "is in none of subnets")
+	const excluding = `{"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{"role":"Secondary",` +
+		`"physicalNetworkName":"lan","excludeSubnets":["192.0.2.0/28"],"ipam":{"mode":"Disabled"}}}}`
+	wrongCluster(t, excluding, "is in none of subnets")
 	for spec, want := range map[string]string{
 		`{}`:                       "spec.namespaceSelector: none, want {}",
 		`{"namespaceSelector":{}}`: `spec.network.topology: "", want Layer2`,
