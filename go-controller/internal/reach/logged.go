@@ -29,6 +29,8 @@ type Logged struct {
 	Field    string `json:"field,omitempty"` // the rule: "spec.ingress[0]"
 	Reason   string `json:"reason"`
 	Rows     []Row  `json:"rows"` // the ACLs that log with this name now
+
+	in *cluster.Network // the primary network that the policy is about, if it is about one
 }
 
 // ErrNoPolicyLine says that a line is about an ACL, but cannot be explained: the ACL is of no policy, or the line is
@@ -76,6 +78,9 @@ func (c *Cluster) loggedAs(acl string) (Logged, error) {
 	}
 	o := nb.Owner{Kind: rule.Kind, Name: rule.Owner}
 	out := Logged{Object: objectOf(o), Rows: []Row{}}
+	if n, known := c.State.PolicyNetwork(cluster.ParseName(rule.Owner).Namespace); rule.Kind == names.KindPolicy && known {
+		out.in = c.State.Networks[n]
+	}
 	out.decided(c, rule)
 	if err := c.loggedRows(o, acl, &out); err != nil {
 		return Logged{}, err
@@ -96,7 +101,9 @@ func (l *Logged) packet(c *Cluster, text string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(keys, " or "), err)
 		}
-		*to = c.at(a)
+		if *to = c.at(a); inside(l.in, a) {
+			*to = c.member(l.in, a)
+		}
 	}
 	for to, key := range map[*uint16]string{&l.FromPort: "tp_src", &l.ToPort: "tp_dst"} {
 		if values[key] == "" {

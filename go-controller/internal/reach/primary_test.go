@@ -1,6 +1,7 @@
 package reach_test
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -187,6 +188,25 @@ func TestOpenPorts(t *testing.T) {
 		if got := answer(t, tenants(t, "", more...), c.from, c.to); got.Allowed != c.allowed ||
 			!strings.Contains(got.String(), c.why) {
 			t.Errorf("%v: %s to %s: %s, want %v: %s", c.policy != nil, c.from, c.to, got, c.allowed, c.why)
+		}
+	}
+}
+
+// A line about a NetworkPolicy in a primary network is about addresses there. What is outside of its ranges is told as
+// everywhere.
+func TestLoggedInPrimaryNetworks(t *testing.T) {
+	c := tenants(t, "")
+	const line = `name="NP:red/closed:ingress:deny", verdict=drop, severity=info, direction=to-lport: tcp,nw_src=%s,` +
+		`nw_dst=10.77.0.3,tp_src=40000,tp_dst=80`
+	for from, want := range map[string]string{
+		"10.77.0.2": "pod/red/a", "10.77.0.99": "nobody", "203.0.113.1": "outside", "192.0.2.1": "node/n1",
+	} {
+		got, err := c.Logged(fmt.Sprintf(line, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.From.Name != want || got.To.Name != "pod/red/b" {
+			t.Errorf("from %s: %s to %s, want %s to pod/red/b", from, got.From, got.To, want)
 		}
 	}
 }
