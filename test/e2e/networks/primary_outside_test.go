@@ -2,6 +2,7 @@ package networks
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -48,6 +49,47 @@ func everybody(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 				return askService(ctx, c, "kube-system", "dns-2", protocol, to)
 			})
 			answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-1", protocol, to) })
+		}
+	}
+}
+
+// atExternalIPs asks a tenant's service at its external IPs and at those of its load balancer. The router outside sends
+// their packets to n1.
+func atExternalIPs(t *testing.T, c *sandbox.Cluster, ns string, number int) {
+	t.Helper()
+	var addrs []netip.Addr
+	for _, format := range []string{"192.0.2.%d", "2001:db8:2::%d", "192.0.2.1%d", "2001:db8:2::1%d"} {
+		addrs = append(addrs, netip.MustParseAddr(fmt.Sprintf(format, 20+number)))
+	}
+	for _, a := range addrs {
+		via := c.Nodes[0].Config.Addrs[0].Addr()
+		if a.Is6() {
+			via = c.Nodes[0].Config.Addrs[1].Addr()
+		}
+		if _, err := c.Control.Run(t.Context(), "ip", "route", "replace", a.String(), "via", via.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machines.Kubectl(t, c, "", "patch", "service", "-n", ns, "open", "--patch", fmt.Sprintf(
+		`{"spec":{"type":"LoadBalancer","externalIPs":[%q,%q]}}`, addrs[0], addrs[1]))
+	machines.Kubectl(t, c, "", "patch", "service", "-n", ns, "open", "--subresource=status", "--patch", fmt.Sprintf(
+		`{"status":{"loadBalancer":{"ingress":[{"ip":%q},{"ip":%q}]}}}`, addrs[2], addrs[3]))
+	for _, a := range addrs {
+		for _, protocol := range []string{"tcp", "udp"} {
+			to := netip.AddrPortFrom(a, 80)
+			for who, ask := range map[string]func(ctx context.Context) string{
+				"outside": func(ctx context.Context) string { return machines.AskOn(ctx, c.Outside, protocol, to) },
+				"node n2": func(ctx context.Context) string { return machines.AskOn(ctx, c.Nodes[1].Member, protocol, to) },
+				"dns-1":   func(ctx context.Context) string { return askService(ctx, c, "kube-system", "dns-1", protocol, to) },
+				ns + "-3": func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-3", protocol, to) },
+			} {
+				machines.Eventually(t, who+" asks "+to.String(), func(ctx context.Context) string {
+					if got := ask(ctx); !strings.HasPrefix(got, ns+"-1 ") && !strings.HasPrefix(got, ns+"-2 ") {
+						return got
+					}
+					return ""
+				})
+			}
 		}
 	}
 }

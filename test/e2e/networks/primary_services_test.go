@@ -93,6 +93,7 @@ func tryServices(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	notServed(t, c, ns)
 	nobodyElse(t, c, ns, nodePort+localPorts)
 	everybody(t, c, ns, nodePort)
+	atExternalIPs(t, c, ns, nodePort-30200)
 	tryKeptPort(t, c, ns, nodePort-30200)
 	// An endpoint goes and comes back.
 	machines.Kubectl(t, c, "", "label", "pod", "-n", ns, one, "app-")
