@@ -52,6 +52,9 @@ func (w *Watcher) served(needy func(*cluster.Service) bool) (s Served, missing e
 		return s, errors.New("the API server does not list the ServiceCIDRs")
 	}
 	if slices.ContainsFunc(s.Services, needy) {
+		if !w.pods.isListed() {
+			return s, errors.New("the API server does not list this node's pods")
+		}
 		var err error
 		if s.Endpoints, _, err = w.Endpoints(); err != nil && !errors.Is(err, ErrNotAllowed) {
 			return s, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -33,6 +34,7 @@ type endpointSlices struct {
 	byService map[cluster.Name][]*cluster.EndpointSlice // those of all
 	local     map[cluster.Name]bool                     // services that are reached locally
 	wanted    map[cluster.Name]*cluster.EndpointSlice   // what this node needs of all
+	locked    map[netip.Addr]bool                       // addresses of this node's pods that are in primary networks
 	version   uint64                                    // differs after each change of wanted
 	refused   error                                     // with which the API server last refused the list or the watch
 }
@@ -48,7 +50,7 @@ func newEndpointSlices(node string, k kinds.Kind, notify func()) *endpointSlices
 	s := &endpointSlices{
 		node: node, needed: make(chan struct{}), notify: notify, version: 1,
 		byService: map[cluster.Name][]*cluster.EndpointSlice{}, local: map[cluster.Name]bool{},
-		wanted: map[cluster.Name]*cluster.EndpointSlice{},
+		wanted: map[cluster.Name]*cluster.EndpointSlice{}, locked: map[netip.Addr]bool{},
 	}
 	s.need = sync.OnceFunc(func() { close(s.needed) })
 	decode := decodeWith[*cluster.EndpointSlice](k)
@@ -73,8 +75,8 @@ func (w *Watcher) runSlices(ctx context.Context) {
 
 // Endpoints are EndpointSlices by service: all slices of services that clients from outside reach locally
 // (cluster.Service.LocalFromOutside); of other services the slices with endpoints on this node, with these endpoints
-// only. version differs after each change of them. The first call starts the watch. The error says why they are not
-// known; it is ErrNotAllowed if waiting won't help.
+// only. Pods of this node that are in primary networks are no endpoints. version differs after each change of them. The
+// first call starts the watch. The error says why they are not known; it is ErrNotAllowed if waiting won't help.
 func (w *Watcher) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {
 	s := w.slices
 	s.need()
@@ -142,6 +144,9 @@ func (s *endpointSlices) want(name cluster.Name, now *cluster.EndpointSlice) {
 	was := s.wanted[name]
 	if now != nil && !s.local[serviceOf(now)] {
 		now = s.here(now)
+	}
+	if now != nil {
+		now = s.reached(now)
 	}
 	switch {
 	case was == nil && now == nil, was != nil && now != nil && was.Equal(now):

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
@@ -231,4 +232,48 @@ func TestLocalEndpointsRefusedLater(t *testing.T) {
 		refuse.Store(false)
 		await(1)
 	})
+}
+
+// A pod of this node that is in a primary network is no endpoint, while it is there.
+func TestLockedEndpoints(t *testing.T) {
+	l, client := startLocal(t)
+	slice := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.1.4": "n1"})
+	api := client.DiscoveryV1().EndpointSlices("default")
+	if _, err := api.Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await := func(want string) {
+		t.Helper()
+		for {
+			all, _, err := l.Endpoints()
+			var got []string
+			for _, s := range all[cluster.Name{Namespace: "default", Name: "web"}] {
+				for _, e := range s.Endpoints {
+					got = append(got, e.Addr.String())
+				}
+			}
+			if err == nil && strings.Join(got, " ") == want {
+				return
+			}
+			<-l.Changed()
+		}
+	}
+	await("10.0.1.3 10.0.1.4")
+	pods := client.CoreV1().Pods("default")
+	pod := func(name, address, gateways string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "u-" + types.UID(name),
+			Annotations: map[string]string{"k8s.ovn.org/pod-networks": `{"default":{"ip_addresses":["` + address +
+				`/24"],"mac_address":"0a:58:0a:00:01:03"` + gateways + `}}`}}, Spec: corev1.PodSpec{NodeName: "n1"}}
+	}
+	plain, locked := pod("plain", "10.0.1.3", `,"gateway_ips":["10.0.1.1"]`), pod("locked", "10.0.1.4", "")
+	for _, p := range []*corev1.Pod{plain, locked} {
+		if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await("10.0.1.3")
+	if err := pods.Delete(t.Context(), "locked", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await("10.0.1.3 10.0.1.4")
 }
