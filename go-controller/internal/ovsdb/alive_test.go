@@ -98,14 +98,14 @@ func TestBusyServer(t *testing.T) {
 	if n := strings.Count(log.String(), "northbound database connected"); n != 1 || d.Session() != s {
 		t.Errorf("%d sessions, want the first one:\n%s", n, log.String())
 	}
+	heard := time.Now()
 	if err := s.conn.Echo(t.Context()); err != nil { // the echo that waited is answered, too: silence begins now
 		t.Fatal(err)
 	}
 	signal(syscall.SIGSTOP)
-	stopped := time.Now()
 	<-s.ended.Done()
 	signal(syscall.SIGCONT)
-	if took := time.Since(stopped); took < echoTimeout {
+	if took := time.Since(heard); took < echoTimeout {
 		t.Errorf("without a transaction a silent server was given up after %s", took)
 	}
 	testkit.Eventually(t, "the reason in the log", func() string {
