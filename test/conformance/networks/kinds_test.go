@@ -9,7 +9,6 @@ func kindGroups() []group {
 
 const (
 	noDefinition = "None is made."
-	noConsumers  = "The condition does not name pods. `ovnkube explain network` lists them."
 	noAllocation = "There is no such condition. A node gets a subnet with its first pod in the network. " +
 		"A node for which there is none waits, and an Event of the Node says so."
 )
@@ -25,7 +24,7 @@ func namespaced() group {
 		{"the NetworkAttachmentDefinition goes with the network", notNeeded(noDefinition, upstreamPage)},
 		{"a network cannot be deleted while pods are in it", proved(inUse)},
 		{"it is gone once the last pod is gone", proved(inUse)},
-		{"the status names a pod that is in the network", notServed(noConsumers, networksPage+"#delete-a-network")},
+		{"the status names a pod that keeps a network which is deleted", proved(inUse)},
 		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
 		{"a condition says that the namespace has a primary network already", notServed("Both networks are created. "+
 			"The pods wait instead, and an Event says that there are two.", primaryPage+"#if-the-pod-does-not-start")},
@@ -50,7 +49,8 @@ func clusterScoped() group {
 		{"the status lists the selected namespaces", notServed("The condition only says that pods of the selected "+
 			"namespaces can be in the network.", comingPage)},
 		{"a network cannot be deleted while pods are in it", proved(unit("core/protection_test.go", "TestProtection"))},
-		{"the status names a pod that is in the network", notServed(noConsumers, networksPage+"#delete-a-network")},
+		{"the status names a pod that keeps a network which is deleted", untried("It is tried with UserDefinedNetworks.",
+			userDefined("deleted while in use"))},
 		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
 		{"a condition says that a namespace has a primary network already", notServed("Both networks are created. "+
 			"The namespace's pods wait instead, and an Event says so.", primaryPage+"#if-the-pod-does-not-start")},

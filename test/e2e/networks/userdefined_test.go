@@ -224,7 +224,9 @@ func tryProtected(t *testing.T, c *sandbox.Cluster) {
 		return ""
 	}
 	machines.Eventually(t, "the network that is deleted", deleted)
+	keptBy(t, c, "orange/orange-1, orange/orange-2, orange/orange-3")
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-3", "--timeout=60s")
+	keptBy(t, c, "orange/orange-1, orange/orange-2")
 	machines.InSync(t, c)
 	if wrong := deleted(t.Context()); wrong != "" {
 		t.Error(wrong)
@@ -232,4 +234,17 @@ func tryProtected(t *testing.T, c *sandbox.Cluster) {
 	answers(t, c, "orange", "orange-1", "orange-2", on(t, c, "orange", "orange-2", "net1"))
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-1", "orange-2", "--timeout=60s")
 	machines.Kubectl(t, c, "", "wait", "-n", "orange", "--for=delete", "--timeout=60s", "userdefinednetwork/own")
+}
+
+// keptBy waits until the condition of orange's network names the pods that keep it.
+func keptBy(t *testing.T, c *sandbox.Cluster, pods string) {
+	t.Helper()
+	machines.Eventually(t, "the condition names "+pods, func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, "get", "userdefinednetwork", "-n", "orange", "own", "-o",
+			`jsonpath={.status.conditions[?(@.type=="NetworkCreated")].message}`).CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), "it stays while pods have interfaces in it: "+pods) {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
 }

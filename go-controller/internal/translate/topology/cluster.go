@@ -31,7 +31,7 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindClusterUserNetwork, cluster.KindService},
+			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindPod},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
@@ -41,8 +41,11 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind.Defines() {
 		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
-	if c.Ref.Kind == cluster.KindService {
+	switch c.Ref.Kind {
+	case cluster.KindService:
 		return sharedPrimaries(s, c)
+	case cluster.KindPod:
+		return joinedOrLeft(s, c)
 	}
 	return t.Owners(s)
 }

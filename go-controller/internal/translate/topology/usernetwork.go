@@ -1,6 +1,11 @@
 package topology
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -33,6 +38,34 @@ func refused(s *cluster.State) (out []nb.Owner) {
 	return out
 }
 
+// joinedOrLeft lists the owner of a network that somebody has deleted, if a pod has got an interface in it, or has it
+// no longer: the condition names these pods.
+func joinedOrLeft(s *cluster.State, c cluster.Change) []nb.Owner {
+	name, ok := cluster.DefinitionOf(c.Network)
+	if u := s.UserNetwork(name); c.Granted && ok && u != nil && u.Deleting {
+		return []nb.Owner{definedOwner(name, names.UserOwner)}
+	}
+	return nil
+}
+
+// keeping says which pods keep a network that somebody has deleted; "" for none.
+func keeping(s *cluster.State, u *cluster.UserNetwork) string {
+	const most = 3
+	seen := map[cluster.Name]bool{}
+	for port := range s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks {
+		seen[port.Pod] = true
+	}
+	var pods []string
+	for _, pod := range slices.SortedFunc(maps.Keys(seen), cluster.CompareNames) {
+		if len(pods) == most {
+			pods = append(pods, fmt.Sprintf("and %d more", len(seen)-most))
+			break
+		}
+		pods = append(pods, pod.String())
+	}
+	return strings.Join(pods, ", ")
+}
+
 // userRows is the rows of the network that a user defines, and the condition of its status.
 func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) (translate.Rows, error) {
 	out, err := t.rows(s, o)
@@ -49,6 +82,9 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 		c.Message = "pods of the selected namespaces can ask for an interface in the network"
 	case primary:
 		c.Message = "the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
+	}
+	if pods := keeping(s, u); u.Deleting && pods != "" {
+		c.Message = "somebody has deleted the network: it stays while pods have interfaces in it: " + pods
 	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
 		c.True, c.Reason, c.Message = false, conditionError, why
