@@ -102,8 +102,10 @@ func tryManagementPorts(t *testing.T, c *sandbox.Cluster) {
 		arrive := func(ns, pod string) int {
 			count := countPackets(t, n.Member, link)
 			for _, a := range machines.ManagementAddresses(t, c, n.Spec.Name) {
-				for _, protocol := range []string{"tcp", "udp"} {
-					_ = askService(t.Context(), c, ns, pod, protocol, netip.AddrPortFrom(a, 7777))
+				to := netip.AddrPortFrom(a, 7777)
+				machines.Kubectl(t, c, "", "exec", "-n", ns, pod, "--", machines.EchoInPod, "flood", to.String(), "20", "10")
+				if pod == "red-1" {
+					_ = askService(t.Context(), c, ns, pod, "tcp", to)
 				}
 			}
 			return count()
