@@ -46,8 +46,7 @@ func clusterScoped() group {
 		{"a network that is deleted leaves nothing", proved(gone, userDefined("nothing is left"))},
 		{"NetworkAttachmentDefinitions are made and deleted in the selected namespaces",
 			notNeeded(noDefinition, upstreamPage)},
-		{"the status lists the selected namespaces", notServed("The condition only says that pods of the selected "+
-			"namespaces can be in the network.", comingPage)},
+		{"the status lists the selected namespaces", proved(left)},
 		{"a network cannot be deleted while pods are in it", proved(unit("core/protection_test.go", "TestProtection"))},
 		{"the status names a pod that keeps a network which is deleted", untried("It is tried with UserDefinedNetworks.",
 			userDefined("deleted while in use"))},

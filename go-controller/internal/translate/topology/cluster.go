@@ -31,7 +31,7 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindPod},
+			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindPod, cluster.KindNamespace},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
 	}
 }
@@ -46,6 +46,8 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		return sharedPrimaries(s, c)
 	case cluster.KindPod:
 		return joinedOrLeft(s, c)
+	case cluster.KindNamespace:
+		return selecting(s, c)
 	}
 	return t.Owners(s)
 }

@@ -48,22 +48,59 @@ func joinedOrLeft(s *cluster.State, c cluster.Change) []nb.Owner {
 	return nil
 }
 
+// selecting lists the owners of ClusterUserDefinedNetworks that select a namespace now, and did not before, or the
+// other way round: the condition names the namespaces.
+func selecting(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	old, _ := c.Old.(*cluster.Namespace)
+	now, _ := c.New.(*cluster.Namespace)
+	for _, u := range s.ClusterUserNetworks {
+		if joins(u, old) != joins(u, now) {
+			out = append(out, definedOwner(u.Name, names.UserOwner))
+		}
+	}
+	return out
+}
+
+// joins is true when pods of a namespace may be in the network of a ClusterUserDefinedNetwork.
+func joins(u *cluster.UserNetwork, n *cluster.Namespace) bool {
+	primary := u.Network != nil && u.Network.Primary
+	return n != nil && u.Selects != nil && u.Selects.Selects(n.Labels) && (!primary || n.InPrimary())
+}
+
+// joining says which namespaces' pods may be in the network of a ClusterUserDefinedNetwork.
+func joining(s *cluster.State, u *cluster.UserNetwork) string {
+	var namespaces []string
+	for name, n := range s.Namespaces {
+		if joins(u, n) {
+			namespaces = append(namespaces, name)
+		}
+	}
+	if len(namespaces) == 0 {
+		return "none"
+	}
+	slices.Sort(namespaces)
+	return few(namespaces, 10)
+}
+
+// few lists the first texts, and says how many more there are.
+func few(texts []string, most int) string {
+	if more := len(texts) - most; more > 0 {
+		texts = append(slices.Clip(texts[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
 // keeping says which pods keep a network that somebody has deleted; "" for none.
 func keeping(s *cluster.State, u *cluster.UserNetwork) string {
-	const most = 3
 	seen := map[cluster.Name]bool{}
 	for port := range s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks {
 		seen[port.Pod] = true
 	}
 	var pods []string
 	for _, pod := range slices.SortedFunc(maps.Keys(seen), cluster.CompareNames) {
-		if len(pods) == most {
-			pods = append(pods, fmt.Sprintf("and %d more", len(seen)-most))
-			break
-		}
 		pods = append(pods, pod.String())
 	}
-	return strings.Join(pods, ", ")
+	return few(pods, 3)
 }
 
 // userRows is the rows of the network that a user defines, and the condition of its status.
@@ -77,9 +114,10 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	shared, primary := u.Name.Namespace == "", u.Network != nil && u.Network.Primary
 	switch {
 	case shared && primary:
-		c.Message = "the pods of the selected namespaces that have the label " + names.PrimaryLabel + " are in the network"
+		c.Message = "the pods of the selected namespaces that have the label " + names.PrimaryLabel +
+			" are in the network: " + joining(s, u)
 	case shared:
-		c.Message = "pods of the selected namespaces can ask for an interface in the network"
+		c.Message = "pods of the selected namespaces can ask for an interface in the network: " + joining(s, u)
 	case primary:
 		c.Message = "the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
 	}
