@@ -28,6 +28,7 @@ type scraper struct {
 func tryOpenPorts(t *testing.T, c *sandbox.Cluster) {
 	n1, n2 := c.Nodes[0], c.Nodes[1]
 	apply(t, c, opening("red", "open", "n1"), "red", "open")
+	defer machines.Kubectl(t, c, "", "delete", "pod", "-n", "red", "open", "--timeout=60s")
 	apply(t, c, probedPod("default", "near", "n1", "")+probedPod("default", "far", "n2", ""), "default", "near", "far")
 	pod := func(ns, name string) scraper {
 		return scraper{"pod " + ns + "/" + name, func(protocol string, to netip.AddrPort) string {
