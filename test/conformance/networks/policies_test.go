@@ -29,8 +29,7 @@ func primaryServices() group {
 		{"Services in networks of layer2, layer3, and with a chosen gateway", proved(services)},
 		{"pods of the network ask the node port of each node", proved(services)},
 		{"a host outside asks the node port of each node", proved(services)},
-		{"pods of the network, and hosts outside, ask the load balancer's address", untried("The test's Services " +
-			"have node ports alone.")},
+		{"pods of the network, and hosts outside, ask the load balancer's address", proved(services)},
 		{"pods of the cluster's own network ask the node port of each node", proved(services)},
 		{"these pods do not reach the ClusterIPs of a Service without node ports", proved(services)},
 		{"pods of the cluster's own network do not reach the ClusterIPs of a Service with node ports",

@@ -364,10 +364,13 @@ func tryPrimaryRemoval(t *testing.T, c *sandbox.Cluster) {
 		strings.Contains(out, ".team") {
 		t.Errorf("load balancer groups %s, %v: want none of exits and of the networks", out, err)
 	}
-	for _, n := range c.Nodes {
-		out := machines.Kubectl(t, c, "", "get", "node", n.Spec.Name, "-o", "jsonpath={.metadata.annotations}")
-		if strings.Contains(out, ".own") || strings.Contains(out, ".team") {
-			t.Errorf("node %s has annotations %s: want nothing of the networks", n.Spec.Name, out)
-		}
+	for _, n := range c.Nodes { // annotations are written after the rows
+		machines.Eventually(t, "annotations of "+n.Spec.Name+" without networks", func(ctx context.Context) string {
+			out, err := c.Kubectl(ctx, "get", "node", n.Spec.Name, "-o", "jsonpath={.metadata.annotations}").CombinedOutput()
+			if text := string(out); err != nil || strings.Contains(text, ".own") || strings.Contains(text, ".team") {
+				return fmt.Sprintf("%v: %s", err, out)
+			}
+			return ""
+		})
 	}
 }
