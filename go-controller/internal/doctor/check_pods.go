@@ -49,7 +49,7 @@ func checkPodInterfaces(ctx context.Context, h *facts) Finding {
 		f.add(fmt.Sprintf("the flows of port %s (interface %s) are not installed: %s", id, name, why),
 			"ovn-nbctl list logical_switch_port "+id+"  # is it there, with this node as requested-chassis?")
 	}
-	return f.finding("%d interfaces of pods, all with their flows", all)
+	return f.finding("interfaces of pods: %d, all with their flows", all)
 }
 
 // ofPods counts the interfaces of pods, and lists those that pass no packets.
