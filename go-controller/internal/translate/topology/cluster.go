@@ -41,6 +41,9 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind.Defines() {
 		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
+	if c.Concerns(index.MulticastUsed) || c.Concerns(index.LoggingUsed) {
+		return t.Owners(s)
+	}
 	switch c.Ref.Kind {
 	case cluster.KindService:
 		return sharedPrimaries(s, c)
