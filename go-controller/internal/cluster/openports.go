@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unique"
 )
@@ -32,24 +34,34 @@ func NewOpenPorts(list []OpenPort) OpenPorts {
 	}
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b OpenPort) int {
-		if c := strings.Compare(a.Protocol, b.Protocol); c != 0 {
-			return c
-		}
-		return int(a.Number) - int(b.Number)
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
 	})
 	var texts []string
 	for _, p := range slices.Compact(list) {
 		texts = append(texts, p.String())
 	}
-	return OpenPorts{unique.Make(strings.Join(texts, " "))}
+	return OpenPorts{unique.Make(strings.Join(texts, ", "))}
 }
 
-// String lists the ports, sorted: "icmp tcp/80 tcp/443".
+// String lists the ports, sorted: "icmp, tcp/80, tcp/443".
 func (o OpenPorts) String() string {
 	if o == (OpenPorts{}) {
 		return ""
 	}
 	return o.list.Value()
+}
+
+// List is the ports, sorted.
+func (o OpenPorts) List() (out []OpenPort) {
+	for text := range strings.SplitSeq(o.String(), ", ") {
+		protocol, number, _ := strings.Cut(text, "/")
+		n, err := strconv.ParseUint(cmp.Or(number, "0"), 10, 16)
+		if protocol == "" || err != nil {
+			continue // String has no such text but that of no ports
+		}
+		out = append(out, OpenPort{protocol, uint16(n)})
+	}
+	return out
 }
 
 // Opens is what a pod opens in the cluster's own network. It is nothing while it is not known whether the pod is in a

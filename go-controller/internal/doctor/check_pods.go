@@ -35,18 +35,20 @@ func checkPodInterfaces(ctx context.Context, h *facts) Finding {
 		})
 	}
 	var f faults
-	for n, i := range bad {
+	explained := false
+	for _, i := range bad {
 		name, id := i.Text("name"), i.Map("external_ids")[names.IfaceID]
 		if i.Int("ofport") <= 0 {
 			f.add(fmt.Sprintf("ovs-vswitchd has not opened interface %s of port %s: %q", name, id, i.Text("error")),
 				"ovs-vsctl list interface "+name+"  # its error; a pod that is made anew gets another")
 			continue
 		}
-		why := "see the first"
-		if n == 0 || len(f.wrong) == 0 {
-			why = h.whyNotInstalled(ctx, id)
+		message := fmt.Sprintf("the flows of port %s (interface %s) are not installed", id, name)
+		if !explained { // each takes a while
+			explained = true
+			message += ": " + h.whyNotInstalled(ctx, id)
 		}
-		f.add(fmt.Sprintf("the flows of port %s (interface %s) are not installed: %s", id, name, why),
+		f.add(message,
 			"ovn-nbctl list logical_switch_port "+id+"  # is it there, with this node as requested-chassis?")
 	}
 	return f.finding("interfaces of pods: %d, all with their flows", all)

@@ -62,7 +62,7 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 		eth0 := "from its own node alone"
 		if open := c.State.Opens(c.State.Pods[name]); open != (cluster.OpenPorts{}) {
 			eth0 = fmt.Sprintf("from its own node; also to %s from other pods and nodes, as far as ClusterNetworkPolicies "+
-				"and tenants allow (annotation %s)", strings.ReplaceAll(open.String(), " ", ", "), annotation.OpenPorts)
+				"and tenants allow (annotation %s)", open, annotation.OpenPorts)
 		}
 		out.In = inBoth(eth0, "from its own node", out.In)
 		out.Out = inBoth("to nobody", "to its own node", out.Out)

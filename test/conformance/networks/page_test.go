@@ -147,11 +147,11 @@ func list(b *strings.Builder, g group, s state, title string, ids map[test]strin
 			n = len(of)
 		}
 		if n == 1 {
-			wrapped(b, "- ", "**"+of[0].what+".** "+note)
+			wrapped(b, "- ", "**"+of[0].what+"**. "+note)
 		} else {
 			wrapped(b, "- ", note)
 			for _, c := range of[:n] {
-				wrapped(b, "  - ", "**"+c.what+"**")
+				wrapped(b, "  - ", "**"+c.what+"**.")
 			}
 		}
 		of = of[n:]

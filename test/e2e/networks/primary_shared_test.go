@@ -117,9 +117,11 @@ func trySharedPolicy(t *testing.T, c *sandbox.Cluster) {
 // back.
 func tryLeaving(t *testing.T, c *sandbox.Cluster) {
 	before := on(t, c, "violet", "violet-1", "ovn-udn1")
-	inTeam(t, c, "amber, violet")
+	const team = "are in the network: amber"
+	network := []string{"clusteruserdefinednetwork", "team"}
+	conditionEnds(t, c, team+", violet", network...)
 	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team-")
-	inTeam(t, c, "amber")
+	conditionEnds(t, c, team, network...)
 	amberAnswers(t, c, "violet-1", false)
 	for _, to := range forbidden(t, c) {
 		if got := ask(t.Context(), c, "violet", "violet-1", "tcp", to.Addr()); strings.HasPrefix(got, "dns-") {
@@ -144,17 +146,4 @@ func tryLabel(t *testing.T, c *sandbox.Cluster) {
 	}
 	machines.Kubectl(t, c, "", "label", "namespace", "red", label+"=other", "--overwrite") // the value says nothing
 	machines.Kubectl(t, c, "", "label", "namespace", "red", label+"=", "--overwrite")
-}
-
-// inTeam waits until the condition of the network names these namespaces.
-func inTeam(t *testing.T, c *sandbox.Cluster, namespaces string) {
-	t.Helper()
-	machines.Eventually(t, "the condition names "+namespaces, func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "get", "clusteruserdefinednetwork", "team", "-o",
-			`jsonpath={.status.conditions[?(@.type=="NetworkCreated")].message}`).CombinedOutput()
-		if err != nil || !strings.HasSuffix(string(out), " are in the network: "+namespaces) {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return ""
-	})
 }

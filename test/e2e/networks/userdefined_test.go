@@ -224,9 +224,11 @@ func tryProtected(t *testing.T, c *sandbox.Cluster) {
 		return ""
 	}
 	machines.Eventually(t, "the network that is deleted", deleted)
-	keptBy(t, c, "orange/orange-1, orange/orange-2, orange/orange-3")
+	const kept = "it stays while pods have interfaces in it: orange/orange-1, orange/orange-2"
+	network := []string{"userdefinednetwork", "-n", "orange", "own"}
+	conditionEnds(t, c, kept+", orange/orange-3", network...)
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-3", "--timeout=60s")
-	keptBy(t, c, "orange/orange-1, orange/orange-2")
+	conditionEnds(t, c, kept, network...)
 	machines.InSync(t, c)
 	if wrong := deleted(t.Context()); wrong != "" {
 		t.Error(wrong)
@@ -236,13 +238,14 @@ func tryProtected(t *testing.T, c *sandbox.Cluster) {
 	machines.Kubectl(t, c, "", "wait", "-n", "orange", "--for=delete", "--timeout=60s", "userdefinednetwork/own")
 }
 
-// keptBy waits until the condition of orange's network names the pods that keep it.
-func keptBy(t *testing.T, c *sandbox.Cluster, pods string) {
+// conditionEnds waits until the message of the condition of a network ends with a text.
+func conditionEnds(t *testing.T, c *sandbox.Cluster, want string, network ...string) {
 	t.Helper()
-	machines.Eventually(t, "the condition names "+pods, func(ctx context.Context) string {
-		out, err := c.Kubectl(ctx, "get", "userdefinednetwork", "-n", "orange", "own", "-o",
-			`jsonpath={.status.conditions[?(@.type=="NetworkCreated")].message}`).CombinedOutput()
-		if err != nil || !strings.HasSuffix(string(out), "it stays while pods have interfaces in it: "+pods) {
+	what := fmt.Sprintf("the condition of %s ends with %q", network, want)
+	machines.Eventually(t, what, func(ctx context.Context) string {
+		out, err := c.Kubectl(ctx, append([]string{"get", "-o",
+			`jsonpath={.status.conditions[?(@.type=="NetworkCreated")].message}`}, network...)...).CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), want) {
 			return fmt.Sprintf("%v: %s", err, out)
 		}
 		return ""

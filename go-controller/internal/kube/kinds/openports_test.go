@@ -14,9 +14,9 @@ import (
 func TestDecodeOpenPorts(t *testing.T) {
 	many := strings.Repeat("- {protocol: tcp, port: 80}\n", 33)
 	for raw, want := range map[string]string{
-		"- protocol: tcp\n  port: 80\n- protocol: udp\n  port: 53\n":                          "tcp/80 udp/53",
-		`[{"protocol": "UDP", "port": 53}, {"protocol": "icmp"}]`:                             "icmp udp/53",
-		"[{protocol: tcp, port: 443}, {protocol: tcp, port: 80}, {protocol: tcp, port: 443}]": "tcp/80 tcp/443",
+		"- protocol: tcp\n  port: 80\n- protocol: udp\n  port: 53\n":                          "tcp/80, udp/53",
+		`[{"protocol": "UDP", "port": 53}, {"protocol": "icmp"}]`:                             "icmp, udp/53",
+		"[{protocol: tcp, port: 443}, {protocol: tcp, port: 80}, {protocol: tcp, port: 443}]": "tcp/80, tcp/443",
 		"[{protocol: sctp, port: 65535}]":                                                     "sctp/65535",
 		"[]":                                                                                  "",
 		"":                                                                                    "",

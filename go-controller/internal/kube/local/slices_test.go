@@ -39,6 +39,23 @@ func endpointSlice(name string, nodeOf map[string]string) *discoveryv1.EndpointS
 	return s
 }
 
+// awaitEndpoints waits until the endpoints of default/web are these: "SLICE ADDRESS NODE, ...".
+func awaitEndpoints(l *Watcher, want string) {
+	for {
+		all, _, err := l.Endpoints()
+		var got []string
+		for _, s := range all[cluster.Name{Namespace: "default", Name: "web"}] {
+			for _, e := range s.Endpoints {
+				got = append(got, s.Name.Name+" "+e.Addr.String()+" "+e.Node)
+			}
+		}
+		if err == nil && strings.Join(got, ", ") == want {
+			return
+		}
+		<-l.Changed()
+	}
+}
+
 // Slices are not watched until they are asked for; then those of this node's
 // endpoints are told, and what happens on other nodes is no change.
 func TestLocalEndpoints(t *testing.T) {
@@ -113,22 +130,7 @@ func TestLocalEndpointsElsewhere(t *testing.T) {
 	if _, err := services.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await := func(want string) {
-		t.Helper()
-		for {
-			all, _, err := l.Endpoints()
-			var got []string
-			for _, s := range all[cluster.Name{Namespace: "default", Name: "web"}] {
-				for _, e := range s.Endpoints {
-					got = append(got, s.Name.Name+" "+e.Addr.String()+" "+e.Node)
-				}
-			}
-			if err == nil && strings.Join(got, ", ") == want {
-				return
-			}
-			<-l.Changed()
-		}
-	}
+	await := func(want string) { awaitEndpoints(l, want) }
 	await("web-1 10.0.1.3 n1")
 	for _, local := range []bool{true, false, true} {
 		web.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
@@ -242,23 +244,8 @@ func TestLockedEndpoints(t *testing.T) {
 	if _, err := api.Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await := func(want string) {
-		t.Helper()
-		for {
-			all, _, err := l.Endpoints()
-			var got []string
-			for _, s := range all[cluster.Name{Namespace: "default", Name: "web"}] {
-				for _, e := range s.Endpoints {
-					got = append(got, e.Addr.String())
-				}
-			}
-			if err == nil && strings.Join(got, " ") == want {
-				return
-			}
-			<-l.Changed()
-		}
-	}
-	await("10.0.1.3 10.0.1.4")
+	await := func(want string) { awaitEndpoints(l, want) }
+	await("web-1 10.0.1.3 n1, web-1 10.0.1.4 n1")
 	pods := client.CoreV1().Pods("default")
 	pod := func(name, address, gateways string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "u-" + types.UID(name),
@@ -271,9 +258,9 @@ func TestLockedEndpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await("10.0.1.3")
+	await("web-1 10.0.1.3 n1")
 	if err := pods.Delete(t.Context(), "locked", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await("10.0.1.3 10.0.1.4")
+	await("web-1 10.0.1.3 n1, web-1 10.0.1.4 n1")
 }

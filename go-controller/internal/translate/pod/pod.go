@@ -99,10 +99,11 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	}
 	r.locked, r.opens = s.Locked(p.Name), s.Opens(p) != cluster.OpenPorts{}
 	if r.locked {
-		subjects := r.policies.Subjects // of ClusterNetworkPolicies: NetworkPolicies are about the primary network
-		if r.policies = (index.PodPolicies{Ingress: true}); r.opens {
-			r.policies.Subjects = subjects
+		only := index.PodPolicies{Ingress: true}
+		if r.opens {
+			only.Subjects = r.policies.Subjects // ClusterNetworkPolicies': others are about the primary network
 		}
+		r.policies = only
 	} else if s.Config.Multitenant && r.tenant == "" {
 		return translate.Rows{}, nil // until its Namespace is known: nothing would keep other tenants from the pod
 	}

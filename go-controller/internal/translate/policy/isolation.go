@@ -48,12 +48,12 @@ func (t Isolation) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		return t.Owners(s)
 	case !isolates(s) && !s.Config.Multitenant:
 		return nil
-	case c.Ref.Kind != cluster.KindNode && !c.Concerns(index.HealthSource):
-		return openers(s, c)
-	case c.Ref.Kind != cluster.KindNode:
+	case c.Ref.Kind == cluster.KindNode:
+		return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
+	case c.Concerns(index.HealthSource):
 		return t.Owners(s) // a pod has an address from which OVN would check endpoints, or has it no longer: seldom
 	}
-	return []nb.Owner{{Kind: names.KindIsolation, Name: c.Ref.Name.Name}}
+	return openers(s, c)
 }
 
 // isolates is true when a policy may isolate pods, or pods are in primary networks.

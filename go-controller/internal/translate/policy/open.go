@@ -16,19 +16,20 @@ import (
 // opened matches what the pods of primary networks on a node let in by their interfaces in the cluster's own network: a
 // term for all pods that open the same ports.
 func opened(s *cluster.State, node string) []string {
-	pods := map[string][]string{} // by what they open
+	pods := map[cluster.OpenPorts][]string{}
 	for _, name := range s.PodsOn(node) {
 		p := s.Pods[name]
 		if open := s.Opens(p); open != (cluster.OpenPorts{}) && p.WantsNetwork() {
 			port := fmt.Sprintf("outport == %q", names.Own.LogicalPort(name.Namespace, name.Name, ""))
-			pods[open.String()] = append(pods[open.String()], port)
+			pods[open] = append(pods[open], port)
 		}
 	}
 	var out []string
-	for _, open := range slices.Sorted(maps.Keys(pods)) {
+	for open := range pods {
 		out = append(out, fmt.Sprintf("((%s) && (%s) && (%s))", strings.Join(pods[open], " || "), inCluster(s),
-			matchOpen(open)))
+			matchOpen(open.List())))
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -46,17 +47,16 @@ func inCluster(s *cluster.State) string {
 	return strings.Join(out, " || ")
 }
 
-// matchOpen matches ports as cluster.OpenPorts lists them.
-func matchOpen(open string) string {
+// matchOpen matches packets to these ports.
+func matchOpen(ports []cluster.OpenPort) string {
 	numbers := map[string][]string{}
 	var out []string
-	for _, port := range strings.Fields(open) {
-		protocol, number, has := strings.Cut(port, "/")
-		if !has {
+	for _, p := range ports {
+		if p.Number == 0 {
 			out = append(out, "icmp4", "icmp6")
 			continue
 		}
-		numbers[protocol] = append(numbers[protocol], number)
+		numbers[p.Protocol] = append(numbers[p.Protocol], fmt.Sprint(p.Number))
 	}
 	for _, protocol := range slices.Sorted(maps.Keys(numbers)) {
 		out = append(out, fmt.Sprintf("%s.dst == {%s}", protocol, strings.Join(numbers[protocol], ", ")))

@@ -90,7 +90,7 @@ func few(texts []string, most int) string {
 	return strings.Join(texts, ", ")
 }
 
-// keeping says which pods keep a network that somebody has deleted; "" for none.
+// keeping says which pods keep a network that somebody has deleted.
 func keeping(s *cluster.State, u *cluster.UserNetwork) string {
 	seen := map[cluster.Name]bool{}
 	for port := range s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks {
@@ -121,8 +121,8 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	case primary:
 		c.Message = "the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
 	}
-	if pods := keeping(s, u); u.Deleting && pods != "" {
-		c.Message = "somebody has deleted the network: it stays while pods have interfaces in it: " + pods
+	if u.Deleting && s.InUse(u) {
+		c.Message = "somebody has deleted the network: it stays while pods have interfaces in it: " + keeping(s, u)
 	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
 		c.True, c.Reason, c.Message = false, conditionError, why
