@@ -18,9 +18,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
-// TestChaos breaks everything in the list, at random moments, while pods, Services and Nodes come and go. After each
-// fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
-// twice.
+// TestChaos breaks everything in the list, at random moments, while pods, Services, Nodes and networks come and go.
+// A third of the pods lives in the cluster's own network, the others in two networks with the same ranges. After each
+// fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given twice
+// in a network.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers, CHAOS_AWAY and CHAOS_QUORUM are seconds. CHAOS_ONLY is a part of the names
 // of faults.
 func TestChaos(t *testing.T) {
@@ -39,7 +40,7 @@ func TestChaos(t *testing.T) {
 	w.noQuorum = time.Duration(machines.Number(t, "CHAOS_QUORUM", 8)) * time.Second
 	var table strings.Builder
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "fault\tround\tnew pod served after\tall settled after\tpods\taddresses given again")
+	fmt.Fprintln(out, "fault\tround\tnew pods served after\tall settled after\tpods\taddresses given again")
 	for round := range rounds {
 		order := faults()
 		w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -83,7 +84,7 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 	if err := <-done; err != nil {
 		t.Fatalf("%s: changing the cluster meanwhile: %v", f.name, err)
 	}
-	must(t, w.eventually(ctx, "a new pod is served", w.newPod()))
+	must(t, w.eventually(ctx, "a new pod is served in each network", w.newPods()))
 	served = time.Since(whole)
 	must(t, w.eventually(ctx, "all pods have addresses, and the database is what the cluster wants", w.inOrder))
 	settled = time.Since(whole)
@@ -93,26 +94,24 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 	return served, settled
 }
 
-// newPod makes a pod, and asks whether it has addresses and a port.
-func (w *world) newPod() func(context.Context) (string, error) {
-	made := false
-	i := 0
+// newPods makes a pod in each network, and asks whether they have addresses and ports.
+func (w *world) newPods() func(context.Context) (string, error) {
+	var made []int
 	return func(ctx context.Context) (string, error) {
-		if !made {
-			if err := w.churn.restore(ctx); err != nil {
-				return "", err
-			}
-			w.churn.next++
-			i = w.churn.next
-			if _, _, err := load.CreatePod(ctx, w.Kube, namespace, i, nodes); err != nil {
-				return "", err
-			}
-			w.churn.pods = append(w.churn.pods, i)
-			made = true
+		if err := w.churn.restore(ctx); err != nil {
+			return "", err
 		}
-		out, err := w.nbctl(ctx, "--if-exists", "get", "logical_switch_port", namespace+"_"+load.PodName(i), "addresses")
-		if err != nil || strings.TrimSpace(out) == "" {
-			return "no port yet: " + out, err
+		for len(made) < len(homes()) {
+			if err := w.churn.newPod(ctx); err != nil {
+				return "", err
+			}
+			made = append(made, w.churn.next)
+		}
+		for _, i := range made {
+			out, err := w.nbctl(ctx, "--if-exists", "get", "logical_switch_port", home(i)+"_"+load.PodName(i), "addresses")
+			if err != nil || strings.TrimSpace(out) == "" {
+				return fmt.Sprintf("no port yet of the pod in %s: %s", home(i), out), err
+			}
 		}
 		return "", nil
 	}

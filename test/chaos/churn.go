@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,21 +15,32 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/northbound-net/northbound/test/scale/load"
 )
 
 const (
-	namespace = "chaos"
+	namespace = "chaos"       // whose pods live in the cluster's own network
+	red       = "chaos-red"   // whose pods live in a network of one switch
+	blue      = "chaos-blue"  // whose pods live in a network of a switch for each node, with the same ranges
+	green     = "chaos-green" // whose network comes and goes
 	nodes     = 10
 	living    = 60                     // pods that the churn keeps
 	pace      = 100 * time.Millisecond // between two changes
 )
 
-// churn makes and deletes pods, Services and Nodes in turn, as its random numbers say.
+// homes are the namespaces in which pods and Services come and go.
+func homes() []string { return []string{namespace, red, blue} }
+
+// home is the namespace of the i-th pod, or Service.
+func home(i int) string { return homes()[i%len(homes())] }
+
+// churn makes and deletes pods, Services, Nodes and networks in turn, as its random numbers say.
 type churn struct {
 	kube    kubernetes.Interface
+	objects dynamic.Interface
 	random  *rand.Rand
 	pods    []int // that exist
 	next    int   // number of the next pod
@@ -79,28 +91,43 @@ func (c *churn) change(ctx context.Context) error {
 	switch n := c.random.IntN(100); {
 	case n < 6:
 		c.service++
-		_, err := load.CreateService(ctx, c.kube, namespace, c.service)
+		_, err := load.CreateService(ctx, c.kube, home(c.service), c.service)
 		return err
 	case n < 10 && c.service > 0:
-		name := load.ServiceName(1 + c.random.IntN(c.service))
-		return c.kube.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		i := 1 + c.random.IntN(c.service)
+		return c.kube.CoreV1().Services(home(i)).Delete(ctx, load.ServiceName(i), metav1.DeleteOptions{})
 	case n < 12 && !c.keepNodes.Load():
 		return c.replaceNode(ctx, c.random.IntN(nodes))
+	case n < 15:
+		return c.changeNetwork(ctx)
 	case len(c.pods) < living:
-		c.next++
-		c.pods = append(c.pods, c.next)
-		_, _, err := load.CreatePod(ctx, c.kube, namespace, c.next, nodes)
-		return err
+		return c.newPod(ctx)
 	}
 	i := c.random.IntN(len(c.pods))
 	pod := c.pods[i]
 	c.pods = slices.Delete(c.pods, i, i+1)
 	now := int64(0)
-	err := c.kube.CoreV1().Pods(namespace).Delete(ctx, load.PodName(pod), metav1.DeleteOptions{GracePeriodSeconds: &now})
+	err := c.kube.CoreV1().Pods(home(pod)).Delete(ctx, load.PodName(pod), metav1.DeleteOptions{GracePeriodSeconds: &now})
 	if err != nil && !apierrors.IsNotFound(err) {
 		c.pods = append(c.pods, pod) // it may still be there
 	}
 	return err
+}
+
+// newPod makes the next pod.
+func (c *churn) newPod(ctx context.Context) error {
+	c.next++
+	c.pods = append(c.pods, c.next)
+	_, _, err := load.CreatePod(ctx, c.kube, home(c.next), c.next, nodes)
+	return err
+}
+
+// changeNetwork makes the network of a namespace without pods, or deletes it.
+func (c *churn) changeNetwork(ctx context.Context) error {
+	if c.random.IntN(2) == 0 {
+		return load.DeleteNetwork(ctx, c.objects, green)
+	}
+	return load.Network(ctx, c.objects, green, []load.Topology{load.Layer2, load.Layer3}[c.random.IntN(2)])
 }
 
 // replaceNode deletes a Node whose pods still run, and makes one of the same name: a machine that is added again.
@@ -123,16 +150,22 @@ func (c *churn) restore(ctx context.Context) error {
 	return nil
 }
 
-// waiting lists the pods without addresses.
+// waiting lists the pods without addresses in the networks of their namespaces.
 func (c *churn) waiting(ctx context.Context) ([]string, error) {
-	list, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
-	}
 	var out []string
-	for _, p := range list.Items {
-		if p.Annotations[load.PodNetworks] == "" && p.Status.Phase != corev1.PodFailed {
-			out = append(out, p.Name)
+	for _, ns := range homes() {
+		list, err := c.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("listing pods: %w", err)
+		}
+		want := `"default"`
+		if ns != namespace {
+			want = `"` + ns + "." + load.NetworkName + "/"
+		}
+		for _, p := range list.Items {
+			if !strings.Contains(p.Annotations[load.PodNetworks], want) && p.Status.Phase != corev1.PodFailed {
+				out = append(out, p.Name)
+			}
 		}
 	}
 	return out, nil

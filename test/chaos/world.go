@@ -61,11 +61,11 @@ func newWorld(ctx context.Context, programs rig.Programs, seed uint64) (w *world
 	if err := load.Nodes(ctx, w.Kube, nodes); err != nil {
 		return w, err
 	}
-	if err := load.Namespace(ctx, w.Kube, namespace); err != nil {
+	if err := w.makeNamespaces(ctx); err != nil {
 		return w, err
 	}
 	w.ledger = ledger.Follow(ctx, w.Kube)
-	w.churn = &churn{kube: w.Kube, random: rand.New(rand.NewPCG(seed, 1))}
+	w.churn = &churn{kube: w.Kube, objects: w.Objects, random: rand.New(rand.NewPCG(seed, 1))}
 	if err := w.startMaster(ctx); err != nil {
 		return w, err
 	}
@@ -74,6 +74,18 @@ func newWorld(ctx context.Context, programs rig.Programs, seed uint64) (w *world
 	}
 	w.old, err = os.ReadFile(w.NB.File)
 	return w, err
+}
+
+// makeNamespaces makes all namespaces, and the networks that stay.
+func (w *world) makeNamespaces(ctx context.Context) error {
+	if err := load.KnowNetworks(ctx, w.Objects, filepath.Join("..", "..", load.NetworkKinds)); err != nil {
+		return err
+	}
+	return errors.Join(
+		load.Namespace(ctx, w.Kube, namespace),
+		load.Tenant(ctx, w.Kube, w.Objects, red, load.Layer2),
+		load.Tenant(ctx, w.Kube, w.Objects, blue, load.Layer3),
+		load.Tenant(ctx, w.Kube, w.Objects, green, load.Layer2))
 }
 
 // limitSpace moves the Northbound database into a file system of its own, which can be filled.

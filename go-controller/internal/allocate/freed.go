@@ -2,11 +2,13 @@ package allocate
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // freedFor is how many seconds what was freed is not given again: until then caches and connections of others may still
@@ -14,25 +16,25 @@ import (
 const freedFor = 60 + 1
 
 // Freed is addresses and subnets that are free but must not be given yet, and the time at which they may be, in seconds
-// since 1970. An address is a prefix of full length.
-type Freed map[netip.Prefix]int64
+// since 1970.
+type Freed map[names.Range]int64
 
-// freedSet is what was freed lately. Claims are honoured all the same.
+// freedSet is what was freed lately in one network. Claims are honoured all the same.
 type freedSet struct {
 	now   int64
-	until Freed
-	order []netip.Prefix // of until, by time
-	put   Freed          // news for TakeFreed
+	until map[netip.Prefix]int64
+	order []netip.Prefix         // of until, by time
+	put   map[netip.Prefix]int64 // news for TakeFreed
 	over  []netip.Prefix
 
 	subnets map[netip.Prefix]bool // those of until that are no addresses
 
-	reserved        map[netip.Prefix]bool // addresses; see Ledger.Reserve
-	reservedSubnets map[netip.Prefix]bool
+	reserved        map[netip.Prefix]bool // see Ledger.Reserve
+	reservedSubnets map[netip.Prefix]bool // those of reserved that are no addresses
 }
 
 func newFreedSet() *freedSet {
-	return &freedSet{until: Freed{}, put: Freed{}, subnets: map[netip.Prefix]bool{}}
+	return &freedSet{until: map[netip.Prefix]int64{}, put: map[netip.Prefix]int64{}, subnets: map[netip.Prefix]bool{}}
 }
 
 func (f *freedSet) add(freed ...netip.Prefix) {
@@ -92,6 +94,9 @@ func (f *freedSet) advance(now int64) bool {
 // Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
 // at them again.
 func (l *Ledger) Advance(now int64) (again bool) {
+	for _, f := range l.kept {
+		f.advance(now)
+	}
 	for _, b := range l.books {
 		b.retry = b.freed.advance(now) && b.waits() || b.retry
 		again = again || b.retry
@@ -116,63 +121,112 @@ func (l *Ledger) NextFree() (at int64, ok bool) {
 	return at, ok
 }
 
-// Keep has the ledger not give, in the cluster's own network, what an earlier ledger freed. Times that can't be right
-// are taken to be now.
+// Keep has the ledger not give what an earlier ledger freed. Times that can't be right are taken to be now.
 func (l *Ledger) Keep(freed Freed) {
-	latest := l.freed.now + freedFor
-	for _, p := range slices.SortedFunc(maps.Keys(freed), func(a, b netip.Prefix) int {
-		return cmp.Or(cmp.Compare(freed[a], freed[b]), a.Compare(b))
+	now := l.freed.now
+	for _, r := range slices.SortedFunc(maps.Keys(freed), func(a, b names.Range) int {
+		return cmp.Or(cmp.Compare(freed[a], freed[b]), a.Compare(b.Prefix))
 	}) {
-		l.freed.set(p, min(freed[p], latest))
+		l.freedIn(r.Network).set(r.Prefix, min(freed[r], now+freedFor))
 	}
-	l.freed.advance(l.freed.now)
+	for _, f := range l.freedSets() {
+		f.advance(now)
+	}
 }
 
-// Reserve has the ledger not give, in the cluster's own network, the addresses and subnets of rows whose removal waits:
-// their objects may still exist. It replaces what was reserved before, and is true when some of that is not reserved
-// any more. Claims are honoured all the same.
-func (l *Ledger) Reserve(held []netip.Prefix) (released bool) {
-	f := l.freed
-	before, subnets := f.reserved, f.reservedSubnets
+// freedIn is what was freed lately in a network, which may have no book, or none yet.
+func (l *Ledger) freedIn(n names.Network) *freedSet {
+	if b := l.books[n]; b != nil {
+		return b.freed
+	}
+	if l.kept[n] == nil {
+		l.kept[n] = newFreedSet()
+		l.kept[n].now = l.freed.now
+	}
+	return l.kept[n]
+}
+
+// Reserve has the ledger not give the addresses and subnets of rows whose removal waits: their objects may still exist.
+// It replaces what was reserved before, and is true when some of that is not reserved any more. Claims are honoured all
+// the same.
+func (l *Ledger) Reserve(held []names.Range) (released bool) {
+	of := map[names.Network][]netip.Prefix{}
+	for _, r := range held {
+		of[r.Network] = append(of[r.Network], r.Prefix)
+	}
+	for n := range of {
+		l.freedIn(n)
+	}
+	for n, f := range l.freedSets() {
+		gone := f.reserve(of[n])
+		if b := l.books[n]; b != nil {
+			b.retry = b.retry || gone && b.waits()
+		}
+		released = released || gone
+	}
+	return released
+}
+
+// reserve is Reserve for one network.
+func (f *freedSet) reserve(held []netip.Prefix) (released bool) {
+	before := f.reserved
 	f.reserved, f.reservedSubnets = map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 	for _, p := range held {
-		if p.IsSingleIP() {
-			f.reserved[p] = true
-		} else {
+		f.reserved[p] = true
+		if !p.IsSingleIP() {
 			f.reservedSubnets[p] = true
 		}
 	}
 	for p := range before {
 		released = released || !f.reserved[p]
 	}
-	for p := range subnets {
-		released = released || !f.reservedSubnets[p]
-	}
-	l.retry = l.retry || released && l.waits()
 	return released
 }
 
 // Reserved is true for an address of the cluster's own network that Reserve has named.
 func (l *Ledger) Reserved(a netip.Addr) bool { return l.freed.reserved[ipnet.Single(a)] }
 
-// Freed is what was freed lately in the cluster's own network. What was freed in others is not recorded.
-func (l *Ledger) Freed() Freed { return maps.Clone(l.freed.until) }
-
-// TakeFreed is what was freed in the cluster's own network, and what may be given again, since the last call.
-func (l *Ledger) TakeFreed() (freed Freed, over []netip.Prefix) {
-	for _, b := range l.books {
-		put, gone := b.freed.take()
-		if b == l.book {
-			freed, over = put, gone
+// Freed is what was freed lately.
+func (l *Ledger) Freed() Freed {
+	out := Freed{}
+	for n, f := range l.freedSets() {
+		for p, until := range f.until {
+			out[names.Range{Network: n, Prefix: p}] = until
 		}
 	}
+	return out
+}
+
+// TakeFreed is what was freed, and what may be given again, since the last call.
+func (l *Ledger) TakeFreed() (freed Freed, over []names.Range) {
+	freed = Freed{}
+	for n, f := range l.freedSets() {
+		for p, until := range f.put {
+			freed[names.Range{Network: n, Prefix: p}] = until
+		}
+		for _, p := range f.over {
+			over = append(over, names.Range{Network: n, Prefix: p})
+		}
+		f.put, f.over = map[netip.Prefix]int64{}, nil
+	}
+	maps.DeleteFunc(l.kept, func(_ names.Network, f *freedSet) bool { return f.size() == 0 })
 	return freed, over
 }
 
-func (f *freedSet) take() (put Freed, over []netip.Prefix) {
-	put, over = f.put, f.over
-	f.put, f.over = Freed{}, nil
-	return put, over
+// freedSets is what was freed lately, by network.
+func (l *Ledger) freedSets() iter.Seq2[names.Network, *freedSet] {
+	return func(yield func(names.Network, *freedSet) bool) {
+		for n, b := range l.books {
+			if !yield(n, b.freed) {
+				return
+			}
+		}
+		for n, f := range l.kept {
+			if !yield(n, f) {
+				return
+			}
+		}
+	}
 }
 
 // tryAgain has an update look at all objects that wait.

@@ -2,12 +2,19 @@ package allocate
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
+
+// own is a part of the cluster's own network.
+func own(prefix string) names.Range {
+	return names.Range{Network: names.Own, Prefix: netip.MustParsePrefix(prefix)}
+}
 
 // wait lets seconds pass, one by one, as a loop would that has nothing else to do.
 func (w *world) wait(seconds int64) {
@@ -92,8 +99,8 @@ func TestFreedBeforeARestart(t *testing.T) {
 	if freed, _ := w.ledger.TakeFreed(); len(freed) != 0 {
 		t.Errorf("recorded twice: %v", freed)
 	}
-	freed[netip.MustParsePrefix("10.0.0.5/32")] = 1 << 60
-	freed[netip.MustParsePrefix("10.0.0.6/32")] = 5 // long ago
+	freed[own("10.0.0.5/32")] = 1 << 60
+	freed[own("10.0.0.6/32")] = 5 // long ago
 	again := w.restarted()
 	again.pause, again.clock = 0, 1030
 	again.ledger.Advance(1030)
@@ -105,13 +112,13 @@ func TestFreedBeforeARestart(t *testing.T) {
 	if _, over := again.ledger.TakeFreed(); len(over) != 7 {
 		t.Errorf("over: %v, want all but 10.0.0.5", over)
 	}
-	if left := again.ledger.Freed(); len(left) != 1 || left[netip.MustParsePrefix("10.0.0.5/32")] != 1030+freedFor {
+	if left := again.ledger.Freed(); len(left) != 1 || left[own("10.0.0.5/32")] != 1030+freedFor {
 		t.Errorf("left: %v, want 10.0.0.5 until a minute after the start", left)
 	}
 }
 
-// Each network has its own waiting time: the same subnet and address are free in another network, those that wait in a
-// network get theirs in time, and only what the cluster's own network freed is recorded.
+// Each network has its own waiting time: the same subnet and address are free in another network, and those that wait in
+// a network get theirs in time.
 func TestFreedInSeveralNetworks(t *testing.T) {
 	const subnets = "10.0.0.0/29/29,fd01::/64/64" // one node of three pods
 	w := newWorld(t, subnets)
@@ -142,8 +149,9 @@ func TestFreedInSeveralNetworks(t *testing.T) {
 	if got := in("a"); freed == "" || got != "" {
 		t.Fatalf("a has %q in blue again, which it gave back a moment ago: %q", got, freed)
 	}
-	if put, over := w.ledger.TakeFreed(); len(put)+len(over)+len(w.ledger.Freed()) != 0 {
-		t.Errorf("recorded of blue: %v, %v", put, over)
+	want := names.Range{Network: "blue", Prefix: netip.MustParsePrefix(freed + "/32")}
+	if put, _ := w.ledger.TakeFreed(); put[want] != freedFor || len(put) != 2 || !maps.Equal(put, w.ledger.Freed()) {
+		t.Errorf("to be recorded: %v, want two addresses of blue, %s among them", put, freed)
 	}
 	if at, ok := w.ledger.NextFree(); !ok || at != freedFor {
 		t.Errorf("looked at again at %d, %v, want %d", at, ok, freedFor)
@@ -158,18 +166,58 @@ func TestFreedInSeveralNetworks(t *testing.T) {
 	}
 }
 
+// What a primary network freed is not given in it, also when another ledger is told that before it knows the network, and
+// when the network was gone meanwhile. It is forgotten in time, also when there is no such network any more.
+func TestFreedInAPrimaryNetwork(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	w.pause, w.clock = 0, 1000
+	network := primary("red", "own", "10.77.0.0/28", "fd77::/64")
+	pods := map[string]*cluster.Pod{}
+	for _, name := range []string{"a", "b", "c"} {
+		pods[name] = podIn("red", name, "n1")
+	}
+	has := func(w *world, name, want string) {
+		t.Helper()
+		port := cluster.PodPort{Pod: pods[name].Name, Interface: names.PrimaryInterface}
+		got := strings.Trim(fmt.Sprint(w.state.In("red.own").PodNetworks[port].IPs), "[]")
+		if got != want {
+			t.Errorf("pod %s has %q, want %q", name, got, want)
+		}
+	}
+	w.put(node("n1", 1), labelled("red", true), network, pods["a"])
+	has(w, "a", "10.77.0.2/28 fd77::2/64")
+	w.drop(pods["a"])
+	freed, _ := w.ledger.TakeFreed()
+
+	again := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	again.pause, again.clock = 0, 1010
+	again.ledger.Advance(1010)
+	again.ledger.Keep(freed)
+	again.put(node("n1", 1), labelled("red", true))
+	again.put(network, pods["b"])
+	has(again, "b", "10.77.0.3/28 fd77::3/64")
+	again.drop(network)
+	again.put(network)
+	has(again, "b", "10.77.0.3/28 fd77::3/64")
+	again.drop(pods["b"])
+	again.put(pods["c"])
+	has(again, "c", "10.77.0.4/28 fd77::4/64")
+
+	again.drop(network)
+	again.wait(2 * freedFor)
+	again.ledger.TakeFreed()
+	if left := again.ledger.Freed(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // What is reserved is given to nobody, however long that lasts, and again at once when it is reserved no more.
 func TestReserved(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/28/29,fd01::/63/64") // two nodes of three pods
 	w.pause = 0
 	w.put(node("n1", 1))
-	prefixes := func(texts ...string) (out []netip.Prefix) {
-		for _, p := range texts {
-			out = append(out, netip.MustParsePrefix(p))
-		}
-		return out
-	}
-	w.ledger.Reserve(prefixes("10.0.0.3/32", "fd01::4/128", "10.0.0.8/29"))
+	w.ledger.Reserve([]names.Range{own("10.0.0.3/32"), own("fd01::4/128"), own("10.0.0.8/29"),
+		{Network: "red.own", Prefix: netip.MustParsePrefix("10.0.0.4/32")}}) // that is another network's
 	w.put(pod("a", "n1"), node("n2", 2))
 	w.address("a", "10.0.0.4 fd01::3")
 	w.subnets("n2", "")

@@ -72,6 +72,8 @@ type Ledger struct {
 	*book   // of the cluster's own network
 	books   map[names.Network]*book
 	waiting map[cluster.Name]string // pods that lack an attachment, and what was last reported of why
+	// kept is what was freed lately in networks that have no book: they are gone, or not known yet.
+	kept map[names.Network]*freedSet
 }
 
 // book records who holds what in one network.
@@ -100,16 +102,16 @@ type waiting struct{ uid, why string }
 
 // New is a ledger in which nobody holds anything.
 func New(networks map[names.Network]*cluster.Network) *Ledger {
-	l := &Ledger{books: map[names.Network]*book{}, waiting: map[cluster.Name]string{}}
+	l := &Ledger{books: map[names.Network]*book{}, waiting: map[cluster.Name]string{},
+		kept: map[names.Network]*freedSet{}}
 	for name, n := range networks {
-		l.books[name] = newBook(n)
+		l.books[name] = newBook(n, newFreedSet())
 	}
 	l.book = l.books[names.Own]
 	return l
 }
 
-func newBook(n *cluster.Network) *book {
-	freed := newFreedSet()
+func newBook(n *cluster.Network, freed *freedSet) *book {
 	b := &book{
 		network:      n,
 		subnets:      newSubnetPool(n.Subnets, freed),

@@ -21,8 +21,8 @@ func (u *update) followNetworks() (opened map[names.Network]bool) {
 		if u.ledger.books[name] != nil {
 			continue
 		}
-		b := newBook(u.s.Networks[name])
-		b.freed.now = u.ledger.freed.now
+		b := newBook(u.s.Networks[name], u.ledger.freedIn(name))
+		delete(u.ledger.kept, name)
 		u.ledger.books[name] = b
 		if opened == nil {
 			opened = map[names.Network]bool{}
@@ -32,10 +32,12 @@ func (u *update) followNetworks() (opened map[names.Network]bool) {
 	return opened
 }
 
-// close takes back everything in a network.
+// close takes back everything in a network. If there is one of its name again, pods may have the same addresses as
+// before at once. What was freed before still waits.
 func (u *update) close(name names.Network) {
 	b := u.ledger.books[name]
 	delete(u.ledger.books, name)
+	u.ledger.kept[name] = b.freed
 	u.closed = append(u.closed, name)
 	for _, port := range slices.SortedFunc(maps.Keys(b.pods), comparePorts) {
 		u.Changes = append(u.Changes, u.s.GrantPod(name, port, nil))

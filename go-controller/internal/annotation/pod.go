@@ -96,12 +96,19 @@ func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 
 // PodNetworksAt reads what a pod has or had at an interface, by key. It leaves out what is malformed.
 func PodNetworksAt(value, iface string) map[string]PodNetwork {
+	out := PodNetworksOf(value)
+	maps.DeleteFunc(out, func(key string, _ PodNetwork) bool {
+		_, at := names.EntryOf(key)
+		return at != iface
+	})
+	return out
+}
+
+// PodNetworksOf reads what a pod has or had, by key. It leaves out what is malformed.
+func PodNetworksOf(value string) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
 	all, _ := entries(value, podNetworksExample, maxSize)
 	for key, raw := range all {
-		if _, at := names.EntryOf(key); at != iface {
-			continue
-		}
 		if n, err := attachment(key, raw); err == nil {
 			out[key] = n
 		}

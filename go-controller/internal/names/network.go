@@ -149,3 +149,13 @@ func (n Network) PortRole(iface string) string {
 	}
 	return RolePort
 }
+
+// PortOf is the inverse of PortRole; ok is false for another role.
+func PortOf(role string) (n Network, iface string, ok bool) {
+	if role == RolePort {
+		return Own, "", true
+	}
+	key, ok := strings.CutPrefix(role, RolePort+"-")
+	n, iface = EntryOf(key)
+	return n, iface, ok && iface != ""
+}

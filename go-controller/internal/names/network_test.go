@@ -2,6 +2,7 @@ package names_test
 
 import (
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,26 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
+
+// The record of freed addresses tells networks apart. Keys that are none are not understood.
+func TestFreedKey(t *testing.T) {
+	for key, want := range map[string]names.Range{
+		"10.128.1.7":              {names.Own, netip.MustParsePrefix("10.128.1.7/32")},
+		"10.128.1.0/24":           {names.Own, netip.MustParsePrefix("10.128.1.0/24")},
+		"fd77::7@red.own":         {"red.own", netip.MustParsePrefix("fd77::7/128")},
+		"fd77:0:0:1::/64@.shared": {".shared", netip.MustParsePrefix("fd77:0:0:1::/64")},
+	} {
+		if got, ok := names.FreedRange(key); !ok || got != want || got.FreedKey() != key {
+			t.Errorf("%s: %v, %v, key %s", key, got, ok, got.FreedKey())
+		}
+	}
+	for _, key := range []string{"", "x", "10.128.1.7@", "10.128.1.7@default", "@red.own",
+		"10.128.1.7/40@red.own"} {
+		if got, ok := names.FreedRange(key); ok {
+			t.Errorf("%q is understood as %v", key, got)
+		}
+	}
+}
 
 // The names of another network have its name in them, those of the cluster's own network have not.
 func TestNamesOfNetworks(t *testing.T) {
@@ -33,6 +54,13 @@ func TestNamesOfNetworks(t *testing.T) {
 		n, iface := names.EntryOf(key)
 		if string(n) != want[0] || iface != want[1] || n.Entry(iface) != key {
 			t.Errorf("entry %q: network %q, interface %q", key, n, iface)
+		}
+	}
+	for role, want := range map[string]string{"port": "default", "port-team.blue/net1": "team.blue/net1", "port-blue": "",
+		"switch": ""} {
+		n, iface, ok := names.PortOf(role)
+		if ok != (want != "") || ok && (n.Entry(iface) != want || n.PortRole(iface) != role) {
+			t.Errorf("role %q: network %q, interface %q, %v", role, n, iface, ok)
 		}
 	}
 	const container = "0123456789abcdef0123"

@@ -17,7 +17,7 @@ import (
 
 // Freed is what an earlier master freed lately, as it recorded that, and what the rows of objects have that are gone by
 // now: the time at which each may be given again.
-func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64 {
+func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]int64 {
 	out := session.Freed()
 	for _, p := range (Records{}).Unclaimed(s, session, session.Owners()) {
 		out[p] = math.MaxInt64
@@ -26,19 +26,17 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]
 }
 
 // Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
-func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []netip.Prefix) {
+func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
 	view := session.View()
 	for _, o := range owners {
-		if !granted(s, o) {
+		if !granted(o) {
 			continue
 		}
 		claimed := claims(s, o)
 		for _, ref := range view.Owned(o) {
-			for _, p := range given(view, ref) {
-				if !slices.ContainsFunc(claimed, func(q netip.Prefix) bool {
-					return q == p || p.IsSingleIP() && q.Addr() == p.Addr()
-				}) {
-					out = append(out, p)
+			for _, r := range given(view, o, ref) {
+				if !slices.Contains(claimed, r) {
+					out = append(out, r)
 				}
 			}
 		}
@@ -46,62 +44,83 @@ func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.O
 	return out
 }
 
-// granted tells whether an owner is one that is granted addresses or subnets in the network that nodes themselves are
-// in. What was freed in others is not recorded.
-func granted(s *cluster.State, o nb.Owner) bool {
-	if o.Kind != names.KindNode {
-		return o.Kind == names.KindPod || o.Kind == names.KindGateway || o.Kind == names.KindExit
-	}
-	id, _ := names.NetworkOf(o.Name)
-	network := s.Networks[id]
-	return network != nil && network.Hosts
+// granted tells whether an owner is one that is granted addresses or subnets.
+func granted(o nb.Owner) bool {
+	return o.Kind == names.KindNode || o.Kind == names.KindPod || o.Kind == names.KindGateway || o.Kind == names.KindExit
 }
 
 // given is the addresses or subnets that an object was granted, in one of its rows.
-func given(view nb.View, ref nb.Ref) (out []netip.Prefix) {
+func given(view nb.View, o nb.Owner, ref nb.Ref) []names.Range {
+	network, _ := names.NetworkOf(o.Name)
 	switch m := view.Row(ref).(type) {
 	case *nbdb.LogicalSwitch:
-		return SwitchSubnets(m)
+		return ranges(network, SwitchSubnets(m))
 	case *nbdb.LogicalSwitchPort:
-		if m.ExternalIDs[names.RoleKey] == names.RolePort {
-			for _, a := range strings.Fields(strings.Join(m.Addresses, " ")) {
-				if ip, err := netip.ParseAddr(a); err == nil {
-					out = append(out, ipnet.Single(ip))
-				}
-			}
+		if network, _, ok := names.PortOf(m.ExternalIDs[names.RoleKey]); ok {
+			return single(network, strings.Fields(strings.Join(m.Addresses, " ")))
 		}
 	case *nbdb.LogicalRouterPort:
-		role := m.ExternalIDs[names.RoleKey] // of an exit's, only the address in the node's subnet counts
-		exit := m.ExternalIDs[names.OwnerTypeKey] == string(names.KindExit)
-		if role == names.RoleRouterToJoin && !exit || role == names.RoleRouterToPods {
-			for _, p := range ipnet.Prefixes(m.Networks) {
-				out = append(out, ipnet.Single(p.Addr()))
-			}
+		switch m.ExternalIDs[names.RoleKey] {
+		case names.RoleRouterToJoin:
+			return single(network, m.Networks)
+		case names.RoleRouterToPods: // of an exit, in the node's own subnet
+			return single(names.Own, m.Networks)
+		}
+	}
+	return nil
+}
+
+// ranges is parts of a network.
+func ranges(network names.Network, prefixes []netip.Prefix) (out []names.Range) {
+	for _, p := range prefixes {
+		out = append(out, names.Range{Network: network, Prefix: p})
+	}
+	return out
+}
+
+// single is the addresses in a network among texts, also of those with a length.
+func single(network names.Network, texts []string) (out []names.Range) {
+	for _, text := range texts {
+		text, _, _ = strings.Cut(text, "/")
+		if a, err := netip.ParseAddr(text); err == nil {
+			out = append(out, names.Range{Network: network, Prefix: ipnet.Single(a)})
 		}
 	}
 	return out
 }
 
 // claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing.
-func claims(s *cluster.State, o nb.Owner) []netip.Prefix {
+func claims(s *cluster.State, o nb.Owner) (out []names.Range) {
 	if o.Kind == names.KindPod {
 		pod := s.Pods[cluster.ParseName(o.Name)]
 		if pod == nil || !pod.WantsNetwork() {
 			return nil
 		}
-		net, _ := annotation.ParsePodNetworks(pod.Annotated)
-		return net.IPs
+		for key, n := range annotation.PodNetworksOf(pod.Annotated) {
+			network, _ := names.EntryOf(key)
+			out = append(out, addresses(network, n.IPs)...)
+		}
+		return out
 	}
 	network, node := names.NetworkOf(o.Name)
 	n := s.Nodes[node]
-	switch {
-	case n == nil:
+	if n == nil {
 		return nil
-	case o.Kind == names.KindExit:
-		exit, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, network.ExitEntry())
-		return exit
 	}
-	subnets, _ := annotation.ParseNodeSubnets(n.Annotated)
-	join, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
-	return append(subnets, join...)
+	subnets, _, _ := annotation.NodeSubnetsIn(n.Annotated, network)
+	join, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, network)
+	out = append(ranges(network, subnets), addresses(network, join)...)
+	if o.Kind == names.KindExit {
+		exit, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, network.ExitEntry())
+		out = append(out, addresses(names.Own, exit)...)
+	}
+	return out
+}
+
+// addresses is the addresses of prefixes, in a network.
+func addresses(network names.Network, prefixes []netip.Prefix) (out []names.Range) {
+	for _, p := range prefixes {
+		out = append(out, names.Range{Network: network, Prefix: ipnet.Single(p.Addr())})
+	}
+	return out
 }

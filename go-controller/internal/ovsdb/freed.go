@@ -2,14 +2,12 @@ package ovsdb
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
 
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -17,7 +15,7 @@ import (
 
 // freedRecord is what of the record of freed addresses is still to be written. The record is the external_ids of an
 // address set without addresses: "10.128.1.7"="2026-01-02T15:04:05Z" is an address that must not be given before that
-// time. No owner wants that row, and ovn-northd does not read the column. A transaction that deletes the row of what
+// time (see names.Range.FreedKey). No owner wants that row, and ovn-northd does not read the column. A transaction that deletes the row of what
 // was freed carries the record, too.
 type freedRecord struct {
 	mu  sync.Mutex
@@ -33,47 +31,36 @@ func freedSet() nb.Ref {
 
 // Record has the next transaction record what was freed, and until when it must not be given, in seconds since 1970.
 // The transaction forgets what may be given again.
-func (s *Session) Record(freed map[netip.Prefix]int64, over []netip.Prefix) {
+func (s *Session) Record(freed map[names.Range]int64, over []names.Range) {
 	set := make(map[string]string, len(freed)+len(over))
-	for _, p := range over {
-		set[freedKey(p)] = ""
+	for _, r := range over {
+		set[r.FreedKey()] = ""
 	}
-	for p, until := range freed {
-		set[freedKey(p)] = time.Unix(until, 0).UTC().Format(time.RFC3339)
+	for r, until := range freed {
+		set[r.FreedKey()] = time.Unix(until, 0).UTC().Format(time.RFC3339)
 	}
 	s.freed.add(set, true)
 }
 
 // Freed is the record in the database. A time that can't be read is far in the future.
-func (s *Session) Freed() map[netip.Prefix]int64 {
-	out := map[netip.Prefix]int64{}
+func (s *Session) Freed() map[names.Range]int64 {
+	out := map[names.Range]int64{}
 	record, _ := s.View().Row(freedSet()).(*nbdb.AddressSet)
 	if record == nil {
 		return out
 	}
 	for key, value := range record.ExternalIDs {
-		p, err := netip.ParsePrefix(key)
-		if a, notSubnet := netip.ParseAddr(key); notSubnet == nil {
-			p, err = ipnet.Single(a), nil
-		}
-		if err != nil {
+		r, ok := names.FreedRange(key)
+		if !ok {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, value)
 		if err != nil {
 			at = time.Unix(1<<40, 0)
 		}
-		out[p] = at.Unix()
+		out[r] = at.Unix()
 	}
 	return out
-}
-
-// freedKey is the key of an address or subnet in the record.
-func freedKey(p netip.Prefix) string {
-	if p.IsSingleIP() {
-		return p.Addr().String()
-	}
-	return p.String()
 }
 
 // add takes in what is to be written. It replaces what is there already only if it is later.

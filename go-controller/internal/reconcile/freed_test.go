@@ -1,11 +1,15 @@
 package reconcile
 
 import (
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -56,5 +60,49 @@ func TestFreedBeforeARestart(t *testing.T) {
 				t.Errorf("n3 has %s, want the next subnet that no Node had a moment ago", got)
 			}
 		})
+	}
+}
+
+// The same for what a primary network freed: while a master ran, and while none did.
+func TestFreedInANetworkBeforeARestart(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	network := &cluster.Network{Name: names.Defined("red", "own"), Topology: cluster.Layer2, Primary: true,
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.77.0.0/24")},
+			{CIDR: netip.MustParsePrefix("fd77::/64")}}}
+	if err := network.SetJoin([]netip.Prefix{netip.MustParsePrefix("100.66.0.0/24"),
+		netip.MustParsePrefix("fd66::/64")}); err != nil {
+		t.Fatal(err)
+	}
+	tenant := func(name string) *cluster.Pod {
+		p := pod(name, "n1")
+		p.Name.Namespace = "red"
+		return p
+	}
+	f := newFeed(append(someCluster(), tenant("c"), tenant("d"),
+		&cluster.NetworkDefinition{Name: cluster.Name{Namespace: "red", Name: "own"}, Network: network},
+		&cluster.Namespace{Name: "red", UID: "uid-red",
+			Labels: cluster.NewLabels(map[string]string{names.PrimaryLabel: ""})})...)
+	b := startBed(t, remote, f)
+	address := func(name string) string {
+		port := network.Name.LogicalPort("red", name, names.PrimaryInterface)
+		b.eventually("port of "+name, "true", func() string {
+			return fmt.Sprint(b.nbctl("--if-exists", "get", "logical_switch_port", port, "addresses") != "")
+		})
+		return strings.Fields(b.nbctl("lsp-get-addresses", port))[1]
+	}
+	had := []string{address("c"), address("d")}
+	f.drop(tenant("c"))
+	b.eventually("record", "true", func() string {
+		record := b.nbctl("--bare", "--columns=external_ids", "find", "address_set", "name="+names.FreedAddressSet)
+		return fmt.Sprint(strings.Contains(record, had[0]+"@red.own="))
+	})
+	b.stop()
+	f.drop(tenant("d"))
+	f.put(tenant("e"), tenant("f"))
+	b = startBed(t, remote, newFeed(slices.Collect(maps.Values(f.objects))...))
+	for _, name := range []string{"e", "f"} {
+		if now := address(name); slices.Contains(had, now) {
+			t.Errorf("pod %s has %s at once; earlier pods had %v", name, now, had)
+		}
 	}
 }

@@ -3,11 +3,11 @@ package reconcile
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -114,16 +114,18 @@ func (l *Loop) reviewHeld() {
 }
 
 // unclaimed is the addresses and subnets in rows whose removal waits, without the addresses that a known pod has.
-func (l *Loop) unclaimed() []netip.Prefix {
-	known := map[netip.Addr]bool{}
-	for _, n := range l.Core.State.PodNetworks {
-		for _, p := range n.IPs {
-			known[p.Addr()] = true
+func (l *Loop) unclaimed() []names.Range {
+	known := map[names.Range]bool{}
+	for network := range l.Core.State.Networks {
+		for _, n := range l.Core.State.In(network).PodNetworks {
+			for _, p := range n.IPs {
+				known[names.Range{Network: network, Prefix: ipnet.Single(p.Addr())}] = true
+			}
 		}
 	}
 	held := slices.Collect(maps.Keys(l.guard.held))
-	return slices.DeleteFunc(l.Recorder.Unclaimed(l.Core.State, l.session, held), func(p netip.Prefix) bool {
-		return p.IsSingleIP() && known[p.Addr()]
+	return slices.DeleteFunc(l.Recorder.Unclaimed(l.Core.State, l.session, held), func(r names.Range) bool {
+		return known[r]
 	})
 }
 

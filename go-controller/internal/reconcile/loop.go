@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -41,9 +40,9 @@ type Recorder interface {
 	// Changed reads the rows of owners that changed.
 	Changed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) ([]cluster.Event, []cluster.Problem)
 	// Freed is what must not be given before some time, in seconds since 1970: it was freed lately.
-	Freed(s *cluster.State, session *ovsdb.Session) map[netip.Prefix]int64
+	Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]int64
 	// Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
-	Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) []netip.Prefix
+	Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) []names.Range
 }
 
 // Monitor finds out what can only be known by waiting: which gateways are down, and which addresses names have.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +28,8 @@ const quarantine = 60*time.Second - 2*time.Second
 type Ledger struct {
 	mu     sync.Mutex
 	pods   map[types.UID]entry
-	holder map[netip.Addr]types.UID
-	freed  map[netip.Addr]time.Time
+	holder map[address]types.UID
+	freed  map[address]time.Time
 	reused int // addresses that were given again, late enough
 	wrong  []string
 }
@@ -36,11 +37,27 @@ type Ledger struct {
 // entry is a living pod with addresses.
 type entry struct {
 	name, value string
-	addrs       []netip.Addr
+	addrs       []address
 }
 
+// address is unique in its network. Other networks may have the same.
+type address struct {
+	network string
+	netip.Addr
+}
+
+func (a address) String() string {
+	if a.network == clusterNetwork {
+		return a.Addr.String()
+	}
+	return a.Addr.String() + " of network " + a.network
+}
+
+// clusterNetwork is the cluster's own network.
+const clusterNetwork = "default"
+
 func newLedger() *Ledger {
-	return &Ledger{pods: map[types.UID]entry{}, holder: map[netip.Addr]types.UID{}, freed: map[netip.Addr]time.Time{}}
+	return &Ledger{pods: map[types.UID]entry{}, holder: map[address]types.UID{}, freed: map[address]time.Time{}}
 }
 
 // Follow keeps a ledger until ctx ends. Its informer lists and watches again when the API server was away.
@@ -92,7 +109,7 @@ func (l *Ledger) see(p *corev1.Pod) {
 	}
 }
 
-func (l *Ledger) give(a netip.Addr, to types.UID, e entry) {
+func (l *Ledger) give(a address, to types.UID, e entry) {
 	if other, taken := l.holder[a]; taken {
 		l.fail("pod %s has address %s of living pod %s", e.name, a, l.pods[other].name)
 	}
@@ -138,17 +155,20 @@ func (l *Ledger) Counts() (living, reused int) {
 	return len(l.pods), l.reused
 }
 
-// addresses reads the annotation of a pod; none if it is malformed.
-func addresses(value string) []netip.Addr {
-	var networks map[string]struct {
+// addresses reads the annotation of a pod, with keys NETWORK or NETWORK/INTERFACE; none if it is malformed.
+func addresses(value string) []address {
+	var interfaces map[string]struct {
 		IPs []netip.Prefix `json:"ip_addresses"`
 	}
-	if json.Unmarshal([]byte(value), &networks) != nil {
+	if json.Unmarshal([]byte(value), &interfaces) != nil {
 		return nil
 	}
-	var out []netip.Addr
-	for _, p := range networks["default"].IPs {
-		out = append(out, p.Addr())
+	var out []address
+	for key, i := range interfaces {
+		network, _, _ := strings.Cut(key, "/")
+		for _, p := range i.IPs {
+			out = append(out, address{network, p.Addr()})
+		}
 	}
 	return out
 }

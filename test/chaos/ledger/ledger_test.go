@@ -3,6 +3,7 @@ package ledger
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,8 +23,10 @@ func TestLedger(t *testing.T) {
 			Annotations: map[string]string{load.PodNetworks: value}}}
 	}
 	const (
-		one = `{"default":{"ip_addresses":["10.1.0.3/24","fd01::3/64"]}}`
-		two = `{"default":{"ip_addresses":["10.1.0.4/24"]}}`
+		one  = `{"default":{"ip_addresses":["10.1.0.3/24","fd01::3/64"]}}`
+		two  = `{"default":{"ip_addresses":["10.1.0.4/24"]}}`
+		red  = `{"default":{"ip_addresses":["10.1.0.5/24"]},"red.own/ovn-udn1":{"ip_addresses":["10.1.0.3/24"]}}`
+		blue = `{"default":{"ip_addresses":["10.1.0.6/24"]},"blue.own/ovn-udn1":{"ip_addresses":["10.1.0.3/24"]}}`
 	)
 	expect := func(what string, want ...string) {
 		t.Helper()
@@ -41,8 +44,8 @@ func TestLedger(t *testing.T) {
 	l.see(pod("c", two))
 	expect("an address twice", "pod c has address 10.1.0.4 of living pod b")
 	l.gone("a")
-	l.freed[netip.MustParseAddr("10.1.0.3")] = time.Now().Add(-time.Hour)
-	l.freed[netip.MustParseAddr("fd01::3")] = time.Now().Add(-quarantine - time.Second)
+	l.freed[address{clusterNetwork, netip.MustParseAddr("10.1.0.3")}] = time.Now().Add(-time.Hour)
+	l.freed[address{clusterNetwork, netip.MustParseAddr("fd01::3")}] = time.Now().Add(-quarantine - time.Second)
 	l.see(pod("d", one))
 	expect("addresses that were freed long ago")
 	if living, reused := l.Counts(); living != 3 || reused != 2 {
@@ -53,4 +56,9 @@ func TestLedger(t *testing.T) {
 	if wrong := l.Take(); len(wrong) != 2 {
 		t.Errorf("addresses that were freed a moment ago: %q, want two findings", wrong)
 	}
+	l.see(pod("f", red))
+	l.see(pod("g", blue))
+	expect("the same address in two networks")
+	l.see(pod("h", strings.Replace(red, "10.1.0.5", "10.1.0.7", 1)))
+	expect("an address twice in a network", "pod h has address 10.1.0.3 of network red.own of living pod f")
 }

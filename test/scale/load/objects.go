@@ -80,8 +80,12 @@ func WaitNodes(ctx context.Context, kube kubernetes.Interface, n int) error {
 
 // Namespace makes a namespace with its default service account, without which some API servers refuse pods.
 func Namespace(ctx context.Context, kube kubernetes.Interface, name string) error {
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		metav1.CreateOptions{}); err != nil {
+	return makeNamespace(ctx, kube, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+func makeNamespace(ctx context.Context, kube kubernetes.Interface, ns *corev1.Namespace) error {
+	name := ns.Name
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("making namespace %s: %w", name, err)
 	}
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -56,6 +57,7 @@ type Rig struct {
 	APIServer *process.Process
 	Kube      kubernetes.Interface
 	Metadata  metadata.Interface
+	Objects   dynamic.Interface // of kinds that the API server may not know by itself
 	// Within is the file that takes the process ids of masters that start from now on, as cgroup.procs does; "": none.
 	Within string
 
@@ -171,13 +173,17 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 		return fmt.Errorf("loading the API server's kubeconfig: %w", err)
 	}
 	rc.QPS, rc.WarningHandler = -1, rest.NoWarnings{} // tests make deprecated things on purpose
-	meta := metadata.ConfigFor(rest.CopyConfig(rc))
+	plain := rest.CopyConfig(rc)
+	meta := metadata.ConfigFor(plain)
 	rc.ContentType = "application/vnd.kubernetes.protobuf"
 	rc.AcceptContentTypes = rc.ContentType + ",application/json"
 	if r.Kube, err = kubernetes.NewForConfig(rc); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
 	if r.Metadata, err = metadata.NewForConfig(meta); err != nil {
+		return fmt.Errorf("preparing a client: %w", err)
+	}
+	if r.Objects, err = dynamic.NewForConfig(plain); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
 	return nil
