@@ -117,8 +117,8 @@ func TestFreedBeforeARestart(t *testing.T) {
 	}
 }
 
-// Each network has its own waiting time: the same subnet and address are free in another network, and those that wait in
-// a network get theirs in time.
+// Each network has its own waiting time: the same subnet and address are free in another network, and those that wait
+// in a network get theirs in time.
 func TestFreedInSeveralNetworks(t *testing.T) {
 	const subnets = "10.0.0.0/29/29,fd01::/64/64" // one node of three pods
 	w := newWorld(t, subnets)
@@ -166,8 +166,8 @@ func TestFreedInSeveralNetworks(t *testing.T) {
 	}
 }
 
-// What a primary network freed is not given in it, also when another ledger is told that before it knows the network, and
-// when the network was gone meanwhile. It is forgotten in time, also when there is no such network any more.
+// What a primary network freed is not given in it, also when another ledger is told that before it knows the network,
+// and when the network was gone meanwhile. It is forgotten in time, also when there is no such network any more.
 func TestFreedInAPrimaryNetwork(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	w.pause, w.clock = 0, 1000

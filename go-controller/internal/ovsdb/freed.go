@@ -15,8 +15,8 @@ import (
 
 // freedRecord is what of the record of freed addresses is still to be written. The record is the external_ids of an
 // address set without addresses: "10.128.1.7"="2026-01-02T15:04:05Z" is an address that must not be given before that
-// time (see names.Range.FreedKey). No owner wants that row, and ovn-northd does not read the column. A transaction that deletes the row of what
-// was freed carries the record, too.
+// time (see names.Range.FreedKey). No owner wants that row, and ovn-northd does not read the column. A transaction that
+// deletes the row of what was freed carries the record, too.
 type freedRecord struct {
 	mu  sync.Mutex
 	set map[string]string // by key; "" removes a key
