@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/networks"
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
@@ -34,9 +35,10 @@ type Config struct {
 	PolicyNamespaces int
 	Bin              string   // directory of the sandbox's programs and of ovn_cni
 	Hello            string   // a hello-world program, to compare the plugin with
-	Only             []string // phases; empty: all but phases scale and northd
+	Only             []string // phases; empty: all but those that are long
 	Scale            Scale
 	Northd           Northd
+	Networks         networks.Config
 }
 
 // phaseAdd measures the CNI plugin.
@@ -48,8 +50,14 @@ func Phases() []string {
 	for _, p := range nodePhases() {
 		out = append(out, p.name)
 	}
-	return append(out, phaseScale, phaseNorthd)
+	return append(out, longPhases()...)
 }
+
+// phaseNetworks measures many primary networks. It runs only when it is named.
+const phaseNetworks = "networks"
+
+// longPhases are the phases that run only when they are named.
+func longPhases() []string { return []string{phaseScale, phaseNorthd, phaseNetworks} }
 
 // nodePhase is a phase that has a cluster with a real node to itself.
 type nodePhase struct {
@@ -75,7 +83,7 @@ func (c Config) Plugin() string { return filepath.Join(c.Bin, "ovn_cni") }
 
 // Runs reports whether a phase is to run.
 func (c Config) Runs(phase string) bool {
-	return len(c.Only) == 0 && phase != phaseScale && phase != phaseNorthd || slices.Contains(c.Only, phase)
+	return len(c.Only) == 0 && !slices.Contains(longPhases(), phase) || slices.Contains(c.Only, phase)
 }
 
 // maxPodsPerNode is the number of pods in a /23, the default node subnet.
@@ -92,6 +100,9 @@ func (c Config) Validate() error {
 	}
 	if c.Runs(phaseNorthd) {
 		errs = append(errs, c.Northd.check())
+	}
+	if c.Runs(phaseNetworks) {
+		errs = append(errs, c.Networks.Check())
 	}
 	if c.Pods < 1 || c.Nodes < 1 || c.RestartPods < 1 {
 		errs = append(errs, fmt.Errorf("--pods %d --nodes %d --restart-pods %d: want at least 1 of each", c.Pods, c.Nodes,
@@ -152,6 +163,11 @@ func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 			return report, fmt.Errorf("measuring %s: %w", phaseNorthd, err)
 		}
 	}
+	if c.Runs(phaseNetworks) {
+		if err := runNetworks(ctx, c, report, tell); err != nil {
+			return report, fmt.Errorf("measuring %s: %w", phaseNetworks, err)
+		}
+	}
 	for _, p := range nodePhases() {
 		if !c.Runs(p.name) {
 			continue
@@ -162,6 +178,13 @@ func Run(ctx context.Context, c Config, w io.Writer) (*Report, error) {
 		}
 	}
 	return report, nil
+}
+
+func runNetworks(ctx context.Context, c Config, report *Report, tell func(string)) (err error) {
+	report.Networks, err = networks.Run(ctx, c.Programs, c.Networks, tell)
+	report.Networks.Machine = hardware()
+	report.Violations = append(report.Violations, report.Networks.Violations()...)
+	return err
 }
 
 // runMaster measures the phases without real nodes.

@@ -49,7 +49,7 @@ func (n Northd) check() error {
 		before = nodes
 	}
 	if len(n.Nodes) == 0 || len(n.Systems) == 0 || n.Rounds < 1 {
-		errs = append(errs, errors.New("--northd-nodes, --northd-ovn, --northd-rounds: want at least one of each"))
+		errs = append(errs, errors.New("--northd-nodes, --ovn, --northd-rounds: want at least one of each"))
 	}
 	return errors.Join(errs...)
 }

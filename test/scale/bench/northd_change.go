@@ -172,7 +172,7 @@ func bind(port, chassis string) map[string]any {
 }
 
 // memory measures what everybody has, and how much there is.
-func (n *northd) memory(ctx context.Context) error {
+func (n *northd) memory(ctx context.Context) (err error) {
 	for p, to := range map[*process.Process]*int64{n.daemon: &n.out.NorthdRSS, n.sbServer: &n.out.SBRSS,
 		n.nbServer: &n.out.NBRSS} {
 		u, err := p.Usage()
@@ -181,9 +181,7 @@ func (n *northd) memory(ctx context.Context) error {
 		}
 		*to = u.RSS
 	}
-	text, err := n.system.Run(ctx, "ovn-sbctl", "--db=unix:"+n.system.Inside("sb.sock"), "--timeout=120", "--bare",
-		"--columns=_uuid", "list", "Logical_Flow")
-	n.out.LogicalFlows = len(strings.Fields(text))
+	n.out.LogicalFlows, err = n.system.Count(ctx, "Logical_Flow")
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"text/tabwriter"
 	"time"
+
+	"github.com/northbound-net/northbound/test/scale/networks"
 )
 
 // Report has the measurements.
@@ -15,6 +17,7 @@ type Report struct {
 	Violations []string // wrong counts
 	Scaled     *Scaled  // what phase scale measured, if it ran
 	Northd     *Northds // what phase northd measured, if it ran
+	Networks   *networks.Results
 }
 
 // Line is a measurement.
@@ -80,6 +83,9 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	if r.Northd != nil && len(r.Northd.Results) > 0 {
 		fmt.Fprintf(w, "\n%s", r.Northd.Table())
+	}
+	if r.Networks != nil && len(r.Networks.Results) > 0 {
+		fmt.Fprintf(w, "\n%s", r.Networks.Table())
 	}
 	for _, n := range r.Noise {
 		fmt.Fprintln(w, "\nNOISE:", n)

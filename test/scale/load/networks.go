@@ -124,19 +124,14 @@ func DeleteNetwork(ctx context.Context, objects dynamic.Interface, namespace str
 	return nil
 }
 
-// Networks counts the networks that tenants have, and those of them that the master serves.
-func Networks(ctx context.Context, objects dynamic.Interface) (all, created int, err error) {
-	list, err := objects.Resource(userDefinedNetworks()).List(ctx, metav1.ListOptions{})
+// HasNetwork tells whether a tenant's namespace has its network, also while that is being deleted.
+func HasNetwork(ctx context.Context, objects dynamic.Interface, namespace string) (bool, error) {
+	_, err := objects.Resource(userDefinedNetworks()).Namespace(namespace).Get(ctx, NetworkName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("listing networks: %w", err)
+		return false, fmt.Errorf("looking for the network of namespace %s: %w", namespace, err)
 	}
-	for _, n := range list.Items {
-		conditions, _, _ := unstructured.NestedSlice(n.Object, "status", "conditions")
-		for _, c := range conditions {
-			if c, ok := c.(map[string]any); ok && c["type"] == "NetworkCreated" && c["status"] == "True" {
-				created++
-			}
-		}
-	}
-	return len(list.Items), created, nil
+	return true, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
 	"github.com/northbound-net/northbound/test/scale/process"
@@ -33,8 +34,8 @@ func newMeter(ctx context.Context, o *ovn) (*meter, error) {
 		columns                 []string
 		rows                    func(string, map[string]ovsdbwire.RowUpdate)
 	}{
-		{"sb", southbound, "SB_Global", []string{"nb_cfg"}, number(m.computed)},
-		{"sb", southbound, "Chassis_Private", []string{"nb_cfg"}, number(m.installed)},
+		{"sb", southbound, "SB_Global", []string{"nb_cfg"}, central.SeeConfigs(m.computed)},
+		{"sb", southbound, "Chassis_Private", []string{"nb_cfg"}, central.SeeConfigs(m.installed)},
 		{"conf", openvswitch, "Interface", []string{"name", "external_ids"}, interfaces(m.installed)},
 	} {
 		c, err := o.Dial(ctx, w.socket)
@@ -52,26 +53,6 @@ func newMeter(ctx context.Context, o *ovn) (*meter, error) {
 func (m *meter) close() {
 	for _, c := range m.watches {
 		_ = c.Close() // it has only read
-	}
-}
-
-// number records each value of nb_cfg.
-func number(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
-	return func(_ string, rows map[string]ovsdbwire.RowUpdate) {
-		for _, u := range rows {
-			var row struct {
-				Config int `json:"nb_cfg"`
-			}
-			raw := u.Content()
-			if raw == nil {
-				continue
-			}
-			if err := json.Unmarshal(raw, &row); err != nil {
-				t.Fail(fmt.Errorf("reading nb_cfg: %w", err))
-				return
-			}
-			t.See(load.Name{Name: strconv.Itoa(row.Config)})
-		}
 	}
 }
 
@@ -109,8 +90,8 @@ func interfaces(t *load.Tracker) func(string, map[string]ovsdbwire.RowUpdate) {
 type spent struct{ northd, controller, openflow time.Duration }
 
 func (m *meter) spent() (s spent, err error) {
-	for p, d := range map[*process.Process]*time.Duration{m.ovn.northd: &s.northd, m.ovn.controller: &s.controller,
-		m.ovn.openflow: &s.openflow} {
+	for p, d := range map[*process.Process]*time.Duration{m.ovn.northd: &s.northd,
+		m.ovn.first.Controller: &s.controller, m.ovn.first.OpenFlow: &s.openflow} {
 		if p == nil {
 			continue
 		}
@@ -161,7 +142,7 @@ func (m *meter) change(ctx context.Context, s step) (out Sample, err error) {
 	}
 	out.NorthdAnew = again["northd/lflow"] > recomputed["northd/lflow"]
 	out.ControllerAnew = again["controller/lflow_output"] > recomputed["controller/lflow_output"]
-	out.Flows, err = m.flows(ctx)
+	out.Flows, err = m.ovn.first.Flows(ctx)
 	return out, err
 }
 
@@ -216,19 +197,6 @@ func (m *meter) recomputes(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	return out, nil
-}
-
-// flows counts the flows of br-int.
-func (m *meter) flows(ctx context.Context) (int, error) {
-	text, err := m.ovn.Run(ctx, "ovs-ofctl", "dump-aggregate", "unix:"+m.ovn.Inside("br-int.mgmt"))
-	if err != nil {
-		return 0, err
-	}
-	n := regexp.MustCompile(`flow_count=(\d+)`).FindStringSubmatch(text)
-	if n == nil {
-		return 0, fmt.Errorf("counting flows: ovs-ofctl says %q", text)
-	}
-	return strconv.Atoi(n[1])
 }
 
 // longest is the longest time, in milliseconds, that a stopwatch of a daemon has seen.

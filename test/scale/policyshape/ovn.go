@@ -13,8 +13,9 @@ import (
 // ovn is what runs of OVN and Open vSwitch, from a root filesystem.
 type ovn struct {
 	*central.System
-	nb, sb, conf                 *ovsdbwire.Client
-	northd, controller, openflow *process.Process
+	nb, sb *ovsdbwire.Client
+	northd *process.Process
+	first  *central.Chassis
 }
 
 // central starts the databases. ovn-northd starts when the Northbound one is full.
@@ -25,7 +26,7 @@ func (o *ovn) central(ctx context.Context) (err error) {
 	if o.sb, _, err = o.Database(ctx, "sb", "ovn/ovn-sb.ovsschema"); err != nil {
 		return err
 	}
-	o.conf, _, err = o.Database(ctx, "conf", "openvswitch/vswitch.ovsschema")
+	o.first, err = o.NewChassis(ctx)
 	return err
 }
 
@@ -58,45 +59,32 @@ func bind(p pod) operation {
 }
 
 // startSwitch starts Open vSwitch for the first chassis, with interfaces for its pods and for so many later ones.
-func (o *ovn) startSwitch(ctx context.Context, pods int) (err error) {
-	o.openflow, err = o.Start("vswitchd", "ovs-vswitchd", "--enable-dummy=override", "--disable-system",
-		"unix:"+o.Inside("conf.sock"))
-	if err != nil {
+func (o *ovn) startSwitch(ctx context.Context, pods int) error {
+	if err := o.first.StartSwitch(ctx, nodeName(0)); err != nil {
 		return err
 	}
-	args := []string{"ovs-vsctl", "--db=unix:" + o.Inside("conf.sock"), "--timeout=60", "--no-wait", "init",
-		"--", "set", "Open_vSwitch", ".", "external_ids:system-id=" + nodeName(0), "external_ids:hostname=" + nodeName(0),
-		"external_ids:ovn-remote=unix:" + o.Inside("sb.sock"), "external_ids:ovn-encap-type=geneve",
-		"external_ids:ovn-encap-ip=192.0.2.254", "other_config:n-handler-threads=1", "other_config:n-revalidator-threads=1",
-		"--", "add-br", "br-int", "--", "set", "bridge", "br-int", "fail-mode=secure", "datapath_type=netdev"}
+	ports := map[string]string{}
 	for i := range pods {
-		name := interfaceOf(i)
-		args = append(args, "--", "add-port", "br-int", name, "--", "set", "Interface", name,
-			"external_ids:iface-id="+pod{0, i}.name())
+		ports[interfaceOf(i)] = pod{0, i}.name()
 	}
-	_, err = o.Run(ctx, args...)
-	return err
+	return o.first.AddInterfaces(ctx, ports)
 }
 
 func interfaceOf(i int) string { return fmt.Sprintf("vif%d", i) }
 
-func (o *ovn) startController() (err error) {
-	o.controller, err = o.Start("controller", "ovn-controller", "unix:"+o.Inside("conf.sock"))
-	return err
-}
-
 // close ends everything.
 func (o *ovn) close() error {
 	var errs []error
-	for _, c := range []*ovsdbwire.Client{o.nb, o.sb, o.conf} {
+	for _, c := range []*ovsdbwire.Client{o.nb, o.sb} {
 		if c != nil {
 			errs = append(errs, c.Close())
 		}
 	}
-	for _, p := range []*process.Process{o.controller, o.openflow, o.northd} {
-		if p != nil {
-			errs = append(errs, p.Kill()) // their data is removed, so they need not end in order
-		}
+	if o.first != nil {
+		errs = append(errs, o.first.Close())
+	}
+	if o.northd != nil {
+		errs = append(errs, o.northd.Kill()) // its data is removed, so it need not end in order
 	}
 	return errors.Join(append(errs, o.Close())...)
 }

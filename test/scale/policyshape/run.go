@@ -122,10 +122,10 @@ func (r *run) all(ctx context.Context) error {
 
 // usage describes what ovn-controller has used so far.
 func (r *run) usage() string {
-	if r.controller == nil {
+	if r.first == nil || r.first.Controller == nil {
 		return "nothing"
 	}
-	u, err := r.controller.Usage()
+	u, err := r.first.Controller.Usage()
 	if err != nil {
 		return err.Error()
 	}
@@ -213,7 +213,7 @@ func (r *run) chassis(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if err := r.startController(); err != nil {
+	if err := r.first.StartController(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, settleLimit)
@@ -232,30 +232,24 @@ func (r *run) chassis(ctx context.Context) error {
 	if _, err = r.sync(ctx, r.meter.installed); err != nil {
 		return err
 	}
-	if r.result.Flows, err = r.meter.flows(ctx); err != nil {
+	if r.result.Flows, err = r.first.Flows(ctx); err != nil {
 		return err
 	}
-	r.result.LogicalFlows, err = r.logicalFlows(ctx)
+	r.result.LogicalFlows, err = r.Count(ctx, "Logical_Flow")
 	r.tell("ovn-controller has installed %d flows of %d logical flows in %s, %s of CPU time", r.result.Flows,
 		r.result.LogicalFlows, at.Sub(began), used.controller)
 	return err
 }
 
-func (r *run) logicalFlows(ctx context.Context) (int, error) {
-	text, err := r.Run(ctx, "ovn-sbctl", "--db=unix:"+r.Inside("sb.sock"), "--timeout=120", "--bare", "--columns=_uuid",
-		"list", "Logical_Flow")
-	return len(strings.Fields(text)), err
-}
-
 func (r *run) memory() error {
-	for p, rss := range map[*process.Process]*int64{r.northd: &r.result.NorthdRSS, r.openflow: &r.result.OpenFlowRSS,
-		r.controller: &r.result.ControllerRSS} {
+	for p, rss := range map[*process.Process]*int64{r.northd: &r.result.NorthdRSS,
+		r.first.OpenFlow: &r.result.OpenFlowRSS, r.first.Controller: &r.result.ControllerRSS} {
 		u, err := p.Usage()
 		if err != nil {
 			return err
 		}
 		*rss = u.RSS
-		if p == r.controller {
+		if p == r.first.Controller {
 			r.result.ControllerPeak = u.Peak
 		}
 	}

@@ -20,7 +20,9 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 	"github.com/northbound-net/northbound/test/scale/bench"
+	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/netns"
+	"github.com/northbound-net/northbound/test/scale/networks"
 )
 
 // The exit codes.
@@ -52,8 +54,10 @@ func run(ctx context.Context, args []string, out, w io.Writer) int {
 			return failed
 		}
 	}
-	if c.Runs("northd") {
-		if c.Northd.Systems, err = provide(ctx, c.choices, w); err == nil {
+	if c.needsReleases() {
+		releases, err := provide(ctx, c.choices, w)
+		if err == nil {
+			c.take(releases)
 			err = c.Validate()
 		}
 		if err != nil {
@@ -84,7 +88,18 @@ func run(ctx context.Context, args []string, out, w io.Writer) int {
 	return 0
 }
 
-// provide returns the root filesystems of phase northd, and makes them first if need be.
+// needsReleases reports whether a phase measures releases of OVN, which are still to be provided.
+func (c config) needsReleases() bool { return c.Runs("northd") || c.Runs("networks") }
+
+// take has the phases that measure releases of OVN measure these.
+func (c *config) take(releases []bench.Release) {
+	c.Northd.Systems = releases
+	for _, r := range releases {
+		c.Networks.Systems = append(c.Networks.Systems, networks.System(r))
+	}
+}
+
+// provide returns the root filesystems of releases, and makes them first if need be.
 func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (out []bench.Release, err error) {
 	for _, choice := range choices {
 		var r bench.Release
@@ -102,7 +117,7 @@ func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (out []b
 // config is the command line.
 type config struct {
 	bench.Config
-	choices []rootfs.Choice // of phase northd
+	choices []rootfs.Choice // of OVN, in the phases that measure releases
 }
 
 // parse reads the command line. It looks for programs in the directory of this one.
@@ -112,7 +127,7 @@ func parse(args []string, w io.Writer) (c config, err error) {
 		return c, fmt.Errorf("finding this program: %w", err)
 	}
 	bin := filepath.Dir(self)
-	var only, sizes, nodes, ovn string
+	var only, sizes, nodes, ovn, many string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(w)
 	f.IntVar(&c.Pods, "pods", 2000, "`NUMBER` of pods in each of the raw limits, the backlog and the burst")
@@ -135,8 +150,13 @@ func parse(args []string, w io.Writer) (c config, err error) {
 	f.StringVar(&c.Scale.Write, "write", "", "`DIR` in which phase scale writes scale.svg, and its table into "+
 		"performance.md")
 	f.StringVar(&nodes, "northd-nodes", "100,250,500", "`NUMBERS` of nodes in phase northd, comma-separated, ascending")
-	f.StringVar(&ovn, "northd-ovn", "tested,newest", "`VERSIONS` of OVN in phase northd: tested, newest")
+	f.StringVar(&ovn, "ovn", "tested,newest", "`VERSIONS` of OVN in phases northd and networks: tested, newest")
 	f.IntVar(&c.Northd.Rounds, "northd-rounds", 5, "`NUMBER` of changes of each kind in phase northd")
+	f.StringVar(&many, "networks", "100,300", "`NUMBERS` of networks in phase networks, comma-separated, ascending")
+	f.IntVar(&c.Networks.Rounds, "networks-rounds", 5, "`NUMBER` of changes of each kind in phase networks")
+	f.IntVar(&c.Networks.Churn, "networks-churn", 1000, "`NUMBER` of networks that come and go in phase networks")
+	f.StringVar(&c.Networks.Kinds, "networks-kinds", filepath.Join(bin, "..", load.NetworkKinds), "`PATH` of the "+
+		"manifest that declares UserDefinedNetworks")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -146,12 +166,11 @@ func parse(args []string, w io.Writer) (c config, err error) {
 	if c.Northd.Nodes, err = numbers("northd-nodes", nodes); err != nil {
 		return c, err
 	}
-	for _, v := range strings.Split(ovn, ",") {
-		choice, known := map[string]rootfs.Choice{"tested": rootfs.Tested, "newest": rootfs.Newest}[v]
-		if !known {
-			return c, fmt.Errorf("--northd-ovn %s: want tested or newest, comma-separated", ovn)
-		}
-		c.choices = append(c.choices, choice)
+	if c.Networks.Sizes, err = numbers("networks", many); err != nil {
+		return c, err
+	}
+	if c.choices, err = releases(ovn); err != nil {
+		return c, err
 	}
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
@@ -159,10 +178,22 @@ func parse(args []string, w io.Writer) (c config, err error) {
 	if only != "" {
 		c.Only = strings.Split(only, ",")
 	}
-	if c.Runs("northd") {
-		return c, nil // its releases are still to be provided
+	if c.needsReleases() {
+		return c, nil // the releases are still to be provided
 	}
 	return c, c.Validate()
+}
+
+// releases reads the value of --ovn.
+func releases(text string) (out []rootfs.Choice, err error) {
+	for _, v := range strings.Split(text, ",") {
+		choice, known := map[string]rootfs.Choice{"tested": rootfs.Tested, "newest": rootfs.Newest}[v]
+		if !known {
+			return nil, fmt.Errorf("--ovn %s: want tested or newest, comma-separated", text)
+		}
+		out = append(out, choice)
+	}
+	return out, nil
 }
 
 // numbers reads the value of a flag.
