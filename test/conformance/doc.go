@@ -4,6 +4,9 @@
 // in failing.txt do run: a run succeeds only if exactly they fail, so that the list stays true. The results are written
 // to docs/conformance.md if all specs were run.
 //
+// The same specs also run beside primary networks, and inside one: failing-inside.txt has the failures that are known
+// there. These results are in docs/conformance/primary-networks.md.
+//
 // It also runs network-policy-api's own tests of ClusterNetworkPolicies, which write a report by themselves.
 //
 // Nothing is pulled from a registry: the images that the specs use are made here, under the names that e2e.test itself

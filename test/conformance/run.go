@@ -67,6 +67,8 @@ type Options struct {
 	Failing map[string]string // the specs that are expected to fail
 	Procs   int               // how many specs run at a time, except those that must run alone
 	Version string            // of the product, for the report about ClusterNetworkPolicies
+	Part    Part              // what the specs have to do with primary networks
+	Kinds   string            // directory of the manifests of the kinds that declare networks
 	Out     io.Writer         // gets progress messages
 }
 
@@ -85,6 +87,11 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 		return nil, fmt.Errorf("making the directory of results: %w", err)
 	}
 	results := Results{}
+	if !o.Resume {
+		if err := os.Remove(o.trafficFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("removing an old count of connections: %w", err)
+		}
+	}
 	if o.Resume {
 		if err := results.read(o.resultsFile()); err != nil {
 			return nil, err
@@ -110,11 +117,28 @@ func Run(ctx context.Context, o Options, specs []string) (Results, error) {
 
 // runOn runs specs on a sandbox with the given number of nodes.
 func runOn(ctx context.Context, o Options, nodes int, specs []string, results Results) error {
-	b, err := up(ctx, o, nodes, (*bed).prepareSpecs)
+	var s *beside
+	b, err := up(ctx, o, nodes, func(b *bed, ctx context.Context, log *progress.Log) (err error) {
+		if err := b.prepareSpecs(ctx, log); err != nil {
+			return err
+		}
+		switch o.Part {
+		case Inside:
+			return b.prepareInside(ctx, log, o.Kinds)
+		case Beside:
+			s, err = b.prepareBeside(ctx, log, o.Kinds)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	err = b.runAll(ctx, o, specs, results)
+	if s == nil {
+		err = b.runAll(ctx, o, specs, results)
+	} else {
+		err = s.during(ctx, func() error { return b.runAll(ctx, o, specs, results) })
+		err = errors.Join(err, o.addTraffic(s.total))
+	}
 	if ctx.Err() == nil {
 		err = errors.Join(err, b.CheckSwitches(ctx))
 	}

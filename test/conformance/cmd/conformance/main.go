@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,6 +49,10 @@ func newApp() *cli.App {
 		Commands: []*cli.Command{{
 			Name: "cluster-policies", HideHelpCommand: true, Action: runClusterPolicies,
 			Usage: "network-policy-api's own tests of ClusterNetworkPolicies instead; writes docs/conformance/",
+		}, {
+			Name: "primary-networks", HideHelpCommand: true, Action: runPrimaryNetworks,
+			Usage: "the specs beside primary networks, then inside one; writes docs/conformance/primary-networks.md",
+			Flags: []cli.Flag{&cli.StringFlag{Name: "only", Usage: "run `PART`, beside or inside, and write no document"}},
 		}},
 		HideHelpCommand: true,
 		ExitErrHandler:  func(*cli.Context, error) {}, // main prints errors
@@ -68,7 +73,7 @@ func run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	l, selection, err := selectSpecs(c.Context, filepath.Join(root, "test", "conformance"), suite)
+	l, selection, err := selectSpecs(c.Context, filepath.Join(root, "test", "conformance"), "failing.txt", suite)
 	if err != nil {
 		return err
 	}
@@ -90,8 +95,7 @@ func run(c *cli.Context) error {
 	}
 	results, ran := conformance.Run(c.Context, o, selection.Run)
 	verdict := conformance.Judge(selection.Run, o.Failing, results)
-	fmt.Fprintf(c.App.Writer, "%d passed, %d failed as known, %d failed, %d skipped themselves, %d not run\n",
-		len(verdict.Passed), len(verdict.Failing), len(verdict.Broken), len(verdict.Skipped), len(verdict.Missing))
+	tell(c.App.Writer, verdict)
 	if o.Focus != nil || results == nil {
 		return errors.Join(ran, verdict.Err())
 	}
@@ -100,6 +104,12 @@ func run(c *cli.Context) error {
 	file := verdict.File(root, o.Work, chart)
 	fmt.Fprintln(c.App.Writer, "They are in", file)
 	return errors.Join(ran, write(file, document), verdict.Err())
+}
+
+// tell prints the counts of a verdict.
+func tell(w io.Writer, v conformance.Verdict) {
+	fmt.Fprintf(w, "%d passed, %d failed as known, %d failed, %d skipped themselves, %d not run\n",
+		len(v.Passed), len(v.Failing), len(v.Broken), len(v.Skipped), len(v.Missing))
 }
 
 // options reads the flags. root is the directory of the repository.
@@ -123,8 +133,9 @@ func options(c *cli.Context) (root string, o conformance.Options, err error) {
 }
 
 // selectSpecs reads the lists in dir, and selects from suite's specs.
-func selectSpecs(ctx context.Context, dir, suite string) (l conformance.Lists, s conformance.Selection, err error) {
-	l, err = conformance.ReadLists(filepath.Join(dir, "exclude.txt"), filepath.Join(dir, "failing.txt"))
+func selectSpecs(ctx context.Context, dir, failing, suite string) (l conformance.Lists, s conformance.Selection,
+	err error) {
+	l, err = conformance.ReadLists(filepath.Join(dir, "exclude.txt"), filepath.Join(dir, failing))
 	if err != nil {
 		return l, s, err
 	}
@@ -148,7 +159,8 @@ func kubernetesVersion(ctx context.Context, suite string) (string, error) {
 	return "Kubernetes " + string(m), nil
 }
 
-func write(file string, d conformance.Document) error {
+// write writes a document into a file.
+func write(file string, d interface{ Write(io.Writer) error }) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return fmt.Errorf("writing the results: %w", err)
