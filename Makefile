@@ -173,6 +173,15 @@ conformance: ## Kubernetes' own tests of networking, and docs/conformance.md; ta
 	@test/conformance/build.sh
 	bin/conformance $(CONFORMANCE)
 
+.PHONY: conformance-primary
+conformance-primary: ## the same tests beside primary networks, and inside one; takes about an hour
+	@test/need.sh go root
+	@test/deps.sh
+	@test/modules.sh . test test/conformance/suite test/conformance/dns
+	$(MAKE) --no-print-directory sandbox
+	@test/conformance/build.sh
+	bin/conformance $(CONFORMANCE) primary-networks
+
 .PHONY: conformance-cnp
 conformance-cnp: ## network-policy-api's own tests of ClusterNetworkPolicies; takes about 20 minutes
 	@test/need.sh go root

@@ -92,6 +92,7 @@ func texts(all []question) string {
 
 // Traffic counts connections from and to namespaces with primary networks.
 type Traffic struct {
+	Specs       int `json:"specs"`       // that ran meanwhile
 	Connections int `json:"connections"` // all
 	Wrong       int `json:"wrong"`       // without an answer, or with one of somebody else
 }
@@ -311,6 +312,7 @@ func (o Options) addTraffic(t Traffic) error {
 	if err != nil {
 		return err
 	}
+	all.Specs += t.Specs
 	all.Connections += t.Connections
 	all.Wrong += t.Wrong
 	b, err := json.Marshal(all)

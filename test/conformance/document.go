@@ -157,7 +157,8 @@ it can be reached, and else that of Debian 13. To use Debian 13's in any case:
 |---|---|---|
 `, SIG, d.Version, d.System.OVN, d.System.OpenVSwitch)
 	d.table(&b, v, failed)
-	b.WriteString("\nThe same specs on a cluster of the Helm chart: [results](conformance/chart.md).\n")
+	b.WriteString("\nThe same specs on a cluster of the Helm chart: [results](conformance/chart.md). " +
+		"Beside primary networks, and inside\none: [results](conformance/primary-networks.md).\n")
 	b.WriteString(clusterPolicySection)
 	d.failures(&b, failed)
 	section(&b, "Fail with an older OVN only", slices.Sorted(maps.Keys(d.Older)), func(name string) string {

@@ -53,12 +53,12 @@ func TestPlan(t *testing.T) {
 func TestTraffic(t *testing.T) {
 	o := Options{Work: t.TempDir()}
 	for range 2 {
-		if err := o.addTraffic(Traffic{Connections: 3, Wrong: 1}); err != nil {
+		if err := o.addTraffic(Traffic{Specs: 4, Connections: 3, Wrong: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if have, err := o.Traffic(); err != nil || have != (Traffic{Connections: 6, Wrong: 2}) {
-		t.Errorf("%+v, %v, want 6 connections, 2 of them wrong", have, err)
+	if have, err := o.Traffic(); err != nil || have != (Traffic{Specs: 8, Connections: 6, Wrong: 2}) {
+		t.Errorf("%+v, %v, want 8 specs and 6 connections, 2 of them wrong", have, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestPrimaryDocument(t *testing.T) {
 	run := Selection{Run: []string{mandatory, extra, alone}}
 	d := PrimaryDocument{
 		Version: "Kubernetes v1", System: sandbox.System{OVN: "26.03.1", OpenVSwitch: "4.0.0"},
-		Traffic: Traffic{Connections: 1234567},
+		Traffic: Traffic{Specs: 3, Connections: 1234567},
 		Beside: Document{Selection: run, Results: Results{mandatory: {State: Passed}, extra: {State: Passed},
 			alone: {State: Passed}}},
 		Inside: Document{Selection: run, Failing: map[string]string{extra: "eth0 is closed", alone: "eth0 is closed"},
@@ -77,7 +77,8 @@ func TestPrimaryDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"of Kubernetes v1, with OVN 26.03.1 and Open vSwitch 4.0.0", "Of 1,234,567 connections, all were answered",
+		"of Kubernetes v1, with OVN 26.03.1 and Open vSwitch 4.0.0",
+		"While 3 of the specs ran, 1,234,567 connections were counted: all were answered",
 		"| pass | 3 | 1 |", "| pass | 1 | 1 |",
 		"### Fail inside a primary network\n\neth0 is closed (2):\n\n- DNS should be configured \\[Serial\\]\n- Services ",
 		"### Pass inside a primary network\n\n- Services should serve \\[Conformance\\]\n",

@@ -21,9 +21,14 @@ type PrimaryDocument struct {
 	Traffic Traffic // of the namespaces beside the specs
 }
 
-// PrimaryFile is the path for a PrimaryDocument in the repository.
-func PrimaryFile(repository string) string {
-	return filepath.Join(repository, "docs", "conformance", "primary-networks.md")
+// PrimaryFile is the path for a PrimaryDocument: in the repository, or in the directory of the results while some specs
+// were not run.
+func PrimaryFile(repository, work string, complete bool) string {
+	const name = "primary-networks.md"
+	if !complete {
+		return filepath.Join(work, name)
+	}
+	return filepath.Join(repository, "docs", "conformance", name)
 }
 
 // Write writes the document.
@@ -31,14 +36,14 @@ func (d PrimaryDocument) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Conformance and primary networks
 
-The same [specs](../conformance.md), of %s, with OVN %s and Open vSwitch %s, in two more settings: beside
-[primary networks](../features/primary-networks.md), and inside one. This command runs both and writes this page:
+The same [specs](../conformance.md), of %s, with OVN %s and Open vSwitch %s. They run beside
+[primary networks](../features/primary-networks.md), and then inside one. This command does both and writes this page:
 
 `+"```\nmake conformance-primary\n```"+`
 
-It exits with an error if a spec fails, or passes, that should not: beside primary networks as
-[failing.txt](../../test/conformance/failing.txt) says, inside one as
-[failing-inside.txt](../../test/conformance/failing-inside.txt) says.
+It exits with an error if other specs fail than those that are listed: in
+[failing.txt](../../test/conformance/failing.txt) beside primary networks, and in
+[failing-inside.txt](../../test/conformance/failing-inside.txt) inside one.
 
 `, d.Version, d.System.OVN, d.System.OpenVSwitch)
 	d.writeBeside(&b)
@@ -58,7 +63,8 @@ switch for each node. Each has two pods behind a Service with node ports, and a 
 a host outside. The host outside connects to all node ports. They do so over TCP and UDP, by IPv4 and IPv6, again and
 again while the specs run.
 `)
-	fmt.Fprintf(b, "\nOf %s connections, %s.\n", thousands(d.Traffic.Connections), answered(d.Traffic.Wrong))
+	b.WriteString(paragraph(fmt.Sprintf("While %d of the specs ran, %s connections were counted: %s.", d.Traffic.Specs,
+		thousands(d.Traffic.Connections), answered(d.Traffic.Wrong))))
 	b.WriteString(tableHead)
 	failed := failedOf(v)
 	d.Beside.table(b, v, failed)
@@ -66,6 +72,7 @@ again while the specs run.
 		b.WriteString("\n### Fail beside primary networks\n")
 		d.Beside.byReason(b, failed)
 	}
+	list(b, "\n### Not run yet beside primary networks\n", v.Missing)
 }
 
 func (d PrimaryDocument) writeInside(b *strings.Builder) {
@@ -77,8 +84,8 @@ All namespaces that the specs make are in one primary network of both families, 
 them the label when they are made. Everything else is as always: the nodes, cluster DNS, and namespaces that the specs
 do not make.
 
-Most specs that fail connect to a pod at its ` + "`status.podIP`, or to a ClusterIP from a node" + `. Both are closed
-there, by [design](../features/primary-networks.md#who-reaches-whom).
+Many of the specs that fail use a pod's ` + "`status.podIP`" + `. That is an address of eth0, which is closed by
+[design](../features/primary-networks.md#who-reaches-whom).
 `)
 	b.WriteString(tableHead)
 	failed := failedOf(v)
@@ -88,7 +95,7 @@ there, by [design](../features/primary-networks.md#who-reaches-whom).
 		d.Inside.byReason(b, failed)
 	}
 	list(b, "\n### Pass inside a primary network\n", v.Passed)
-	list(b, "\n### Not run yet\n", v.Missing)
+	list(b, "\n### Not run yet inside a primary network\n", v.Missing)
 }
 
 // failedOf is the specs that failed, in order.
@@ -145,5 +152,5 @@ func answered(wrong int) string {
 	if wrong == 0 {
 		return "all were answered, each by the host that was asked or a pod of the right namespace"
 	}
-	return thousands(wrong) + " were not answered, or by a pod of another namespace"
+	return thousands(wrong) + " got no answer, or one of another namespace"
 }

@@ -137,6 +137,7 @@ func runOn(ctx context.Context, o Options, nodes int, specs []string, results Re
 		err = b.runAll(ctx, o, specs, results)
 	} else {
 		err = s.during(ctx, func() error { return b.runAll(ctx, o, specs, results) })
+		s.total.Specs = len(specs)
 		err = errors.Join(err, o.addTraffic(s.total))
 	}
 	if ctx.Err() == nil {

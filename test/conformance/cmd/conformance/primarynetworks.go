@@ -33,7 +33,7 @@ func runPrimaryNetworks(c *cli.Context) error {
 	}
 	o.OVN = system.From
 	d := conformance.PrimaryDocument{Version: version, System: system.System}
-	complete := o.Focus == nil && len(parts) > 1
+	complete := true
 	var errs []error
 	for _, part := range parts {
 		ran, all, err := runPart(c, root, o, part, system, &d)
@@ -42,8 +42,8 @@ func runPrimaryNetworks(c *cli.Context) error {
 		}
 		complete = complete && all
 	}
-	if complete {
-		file := conformance.PrimaryFile(root)
+	if o.Focus == nil && !c.IsSet("only") {
+		file := conformance.PrimaryFile(root, o.Work, complete)
 		fmt.Fprintln(c.App.Writer, "They are in", file)
 		errs = append(errs, write(file, d))
 	}
