@@ -87,7 +87,8 @@ func annotationTexts() []annotationText {
 			[]string{annotation.MarshalL3Gateway(gateway), annotation.MarshalL3Gateway(&out),
 				annotation.MarshalL3Gateway(nil)}},
 		{annotation.GatewayJoinAddrs, "the master, on the Node",
-			"The addresses of the node's gateway router on the join switch.",
+			"The addresses of the node's gateway router on the join switch. A primary network has an entry for those of its " +
+				"exit on its join switch. The agent reads those in the node's own subnet, in the entry `NAMESPACE.NAME/exit`.",
 			[]string{annotation.MarshalGatewayJoinAddrs([]netip.Prefix{netip.MustParsePrefix("100.64.1.2/24")})}},
 		{annotation.ServiceHealthCheck, "a user, on the Service", "Has OVN check the service's endpoints: see " +
 			"[health checks](../features/services.md#health-checks). Members that are left out have the values shown.",

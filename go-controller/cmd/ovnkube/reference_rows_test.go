@@ -54,6 +54,10 @@ func roleTexts() []roleText {
 		{names.KindExit, names.RoleToCluster, subnet, "that router's route to the network's pods"},
 		{names.KindExit, names.RoleDefault, family, "that router's default route, to the cluster router"},
 		{names.KindExit, names.RoleSNAT, subnet, "gives what the network's pods send an address of the node's subnet"},
+		{names.KindExit, names.RoleSNATClients, subnet, "gives clients of the cluster's own network that router's address " +
+			"on the join switch"},
+		{names.KindExit, names.RoleGuardSource, family, "drops what comes to that router with a source in the network's " +
+			"own ranges"},
 		{names.KindExit, names.RoleGuardIn, subnet, "drops what is sent into the network, other than answers and what a " +
 			"load balancer has translated"},
 		{names.KindExit, names.RoleGuardOut, family, "drops what is for the cluster's own pods and Services, other than " +

@@ -91,6 +91,22 @@ func ServingNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]i
 	return out
 }
 
+// StagesOfNodes is the stage of the endpoints that ChooseLocal picks on each node, for nodes that have any endpoint. It
+// is no condition at all where no endpoint serves.
+func StagesOfNodes(port ServicePort, is4 bool, eps []*EndpointSlice) map[string]Conditions {
+	all := candidates(port, is4, eps, anywhere)
+	out := map[string]Conditions{}
+	for node := range all.byNode() {
+		out[node] = 0
+	}
+	for _, stage := range slices.Backward(Stages()) {
+		for node := range all.having(stage).byNode() {
+			out[node] = stage
+		}
+	}
+	return out
+}
+
 // ChooseFor is ChooseLocal if local, else Choose.
 func ChooseFor(local bool, port ServicePort, is4 bool, eps []*EndpointSlice) Choice {
 	if local {

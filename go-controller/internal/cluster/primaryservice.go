@@ -11,7 +11,7 @@ import (
 
 // NotInPrimary is why a service of a primary network does not answer on an address that it names.
 const NotInPrimary Withheld = "the service's pods are in a primary network, to which only services with node ports " +
-	"and externalTrafficPolicy Cluster lead from outside"
+	"lead from outside"
 
 // ServedIn is the network in which clients reach a service: that of the pods of its namespace. It is nil when nobody
 // reaches the service, and why says why.
@@ -46,31 +46,65 @@ func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []Service
 // ByExits is true for a service that everybody reaches if its pods are in a primary network, by way of exits: they
 // answer at its node ports.
 func (s *Service) ByExits(c config.Services) bool {
-	return !s.ExternalLocal && s.hasNodePorts() && s.ServesNodePorts(c)
+	return !s.InternalLocal && s.hasNodePorts() && s.ServesNodePorts(c)
 }
 
 // ExitSlices is what the cluster's own network has in place of the endpoints of a service of a primary network: the
 // network's exits, at the node ports. There are none for a port that has no backends in a family. eps are the endpoints
-// in the primary network.
+// in the primary network. With externalTrafficPolicy Local, an exit is as the endpoints on its node are.
 func (s *State) ExitSlices(n *Network, svc *Service, eps []*EndpointSlice) (out []*EndpointSlice) {
 	for _, is4 := range []bool{true, false} {
-		e := &EndpointSlice{Name: svc.Name, Service: svc.Name.Name}
+		if svc.ExternalLocal {
+			out = append(out, s.localExits(n, svc, is4, eps)...)
+			continue
+		}
+		e := s.exitSlice(n, svc, is4, func(string) (Conditions, bool) { return Ready, true })
 		for _, p := range svc.Ports {
 			if p.NodePort != 0 && len(Choose(p, is4, eps).Backends) > 0 {
-				e.Ports = append(e.Ports, EndpointPort{Name: p.Name, Protocol: p.Protocol, Port: p.NodePort})
+				e.Ports = append(e.Ports, atNodePort(p))
 			}
 		}
-		for node, addrs := range s.In(n.Name).ExitAddrs {
-			for _, a := range ipnet.Addrs(addrs) {
-				if a.Is4() == is4 {
-					e.Endpoints = append(e.Endpoints, Endpoint{Addr: a, Node: node, Conditions: Ready})
-				}
-			}
-		}
-		slices.SortFunc(e.Endpoints, CompareEndpoints)
 		out = append(out, e)
 	}
 	return out
+}
+
+// localExits is a slice for each port: its exits are those of nodes that have endpoints with this port.
+func (s *State) localExits(n *Network, svc *Service, is4 bool, eps []*EndpointSlice) (out []*EndpointSlice) {
+	for _, p := range svc.Ports {
+		if p.NodePort == 0 {
+			continue
+		}
+		stages := StagesOfNodes(p, is4, eps)
+		e := s.exitSlice(n, svc, is4, func(node string) (Conditions, bool) {
+			stage, ok := stages[node]
+			return stage, ok
+		})
+		e.Ports = []EndpointPort{atNodePort(p)}
+		out = append(out, e)
+	}
+	return out
+}
+
+func atNodePort(p ServicePort) EndpointPort {
+	return EndpointPort{Name: p.Name, Protocol: p.Protocol, Port: p.NodePort}
+}
+
+// exitSlice is the exits of a network in a family, on those nodes for which conditions are given.
+func (s *State) exitSlice(
+	n *Network, svc *Service, is4 bool, conditions func(node string) (Conditions, bool),
+) *EndpointSlice {
+	e := &EndpointSlice{Name: svc.Name, Service: svc.Name.Name}
+	for node, addrs := range s.In(n.Name).ExitAddrs {
+		c, in := conditions(node)
+		for _, a := range ipnet.Addrs(addrs) {
+			if in && a.Is4() == is4 {
+				e.Endpoints = append(e.Endpoints, Endpoint{Addr: a, Node: node, Conditions: c})
+			}
+		}
+	}
+	slices.SortFunc(e.Endpoints, CompareEndpoints)
+	return e
 }
 
 // SlicesIn is the endpoint slices of a service, sorted by name, with the addresses that the endpoints have in a

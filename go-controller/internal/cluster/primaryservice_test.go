@@ -121,3 +121,39 @@ func TestServedIn(t *testing.T) {
 		}
 	}
 }
+
+// With externalTrafficPolicy Local, the exits of nodes with endpoints stand for these, and have their conditions. All
+// exits do otherwise.
+func TestExitSlices(t *testing.T) {
+	s := red(primaryLabel())
+	network := s.Networks[names.Defined("red", "own")]
+	for i, node := range []string{"n1", "n2", "n3", "n4"} {
+		s.GrantExit(network.Name, node, []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.128.%d.9/24", i))})
+	}
+	svc := &cluster.Service{Name: cluster.Name{Namespace: "red", Name: "web"}, Ports: []cluster.ServicePort{
+		{Name: "a", Protocol: cluster.TCP, Port: 80, NodePort: 30080}, {Name: "b", Protocol: cluster.UDP, Port: 80}}}
+	const leaving = cluster.Serving | cluster.Terminating
+	e := &cluster.EndpointSlice{Name: svc.Name, Service: "web", Ports: []cluster.EndpointPort{
+		{Name: "a", Protocol: cluster.TCP, Port: 8080}, {Name: "b", Protocol: cluster.UDP, Port: 8080}}}
+	for i, c := range []cluster.Conditions{cluster.Ready | cluster.Serving, leaving, leaving, 0} {
+		e.Endpoints = append(e.Endpoints, cluster.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 2)}),
+			Node: []string{"n1", "n1", "n2", "n3"}[i], Conditions: c})
+	}
+	for local, want := range map[bool]string{
+		false: "n1 1, n2 1, n3 1, n4 1 at [{a TCP 30080}]; at []",
+		true:  fmt.Sprintf("n1 %d, n2 %d, n3 0 at [{a TCP 30080}]; at [{a TCP 30080}]", cluster.Ready, leaving),
+	} {
+		svc.ExternalLocal = local
+		var got []string
+		for _, slice := range s.ExitSlices(network, svc, []*cluster.EndpointSlice{e}) {
+			var exits []string
+			for _, ep := range slice.Endpoints {
+				exits = append(exits, fmt.Sprintf("%s %d", ep.Node, ep.Conditions))
+			}
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s at %v", strings.Join(exits, ", "), slice.Ports)))
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("local %v: %s, want %s", local, text, want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func notes(n *cluster.Network, svc *cluster.Service, eps []*cluster.EndpointSlic
 
 // inPrimary describes how a service is served in a primary network. byExits is true when others reach it, too, and
 // strangers are endpoints that do not serve there.
-func inPrimary(n *cluster.Network, byExits bool, strangers []netip.Addr) (out []string) {
+func inPrimary(n *cluster.Network, svc *cluster.Service, byExits bool, strangers []netip.Addr) (out []string) {
 	if n == nil || n.Hosts {
 		return nil
 	}
@@ -82,6 +82,10 @@ func inPrimary(n *cluster.Network, byExits bool, strangers []netip.Addr) (out []
 	if byExits {
 		out = []string{n.Name.Message("the service is in this primary network: all others reach it by way of the network's " +
 			"exits, at the exits' addresses and the node ports")}
+		if svc.ExternalLocal {
+			out = append(out, "spec.externalTrafficPolicy: Local: each exit leads to the endpoints on its node, which see the "+
+				"addresses of clients from outside; clients in the cluster reach all endpoints, which see an exit's address")
+		}
 	}
 	if len(strangers) > 0 {
 		out = append(out, fmt.Sprintf("endpoints: left out, because only pods of the network serve: %s",

@@ -84,7 +84,7 @@ func OfService(c *core.Core, n cluster.Name, problems []cluster.Problem) (*Servi
 		}
 	}
 	unchecked := noteChecks(s, svc, out.Ports)
-	primary := inPrimary(network, svc.ByExits(s.Config.Services), strangers)
+	primary := inPrimary(network, svc, svc.ByExits(s.Config.Services), strangers)
 	out.Notes = append(out.Notes, slices.Concat(notes(network, svc, eps), primary, unchecked)...)
 	for _, p := range problems {
 		if p.Ref == svc.Ref() || slices.ContainsFunc(eps, func(e *cluster.EndpointSlice) bool { return e.Ref() == p.Ref }) {

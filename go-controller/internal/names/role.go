@@ -31,8 +31,10 @@ const (
 	RoleRouterToPods = "rtox"          // Exit: router port to the node's switch
 	RolePodsToRouter = "xtor"          // Exit: node's switch's port to the router
 	RoleGuardIn      = "guard-in"      // Exit, with the family: policy that keeps others out of the network
+	RoleGuardSource  = "guard-source"  // Exit, with the family: policy that drops what pretends to be of the network
 	RoleGuardOut     = "guard-out"     // Exit, with the range: policy that keeps the network's pods from the cluster's own
 	RoleSNAT         = "snat"          // Gateway, with the cluster subnet: its pods leave with the node's address
+	RoleSNATClients  = "snat-clients"  // Exit, with the cluster subnet: what comes from there has the exit's address
 	RoleEgress       = "egress"        // Node, with the family: route of its pods out; NetworkPolicy: as RoleIngress
 	RoleHealthCheck  = "health-check"  // Service, after the load balancer's role and before the VIP
 	RoleUnserved     = "unserved"      // Cluster, Node: the ACL that drops what is for a ClusterIP and got no backend

@@ -215,24 +215,35 @@ func (a *asker) byExit(client End, p cluster.ServicePort) {
 	}
 }
 
-// throughExits adds what others than a network's own pods reach of a Service there: each exit leads to all backends.
+// throughExits adds what others than a network's own pods reach of a Service there. Each exit leads to all backends, or
+// with externalTrafficPolicy Local to those on its node.
 func (a *asker) throughExits(client End, p cluster.ServicePort) {
-	grants := a.State.In(a.served.Name)
+	grants, is4, before := a.State.In(a.served.Name), client.Addr.Is4(), len(a.out)
+	choice := cluster.Choose(p, is4, a.slices)
+	near := cluster.ChooseLocal(p, is4, a.slices).Nodes
 	for _, node := range slices.Sorted(maps.Keys(grants.ExitAddrs)) {
-		for _, exit := range ipnet.Addrs(grants.ExitAddrs[node]) {
-			for _, join := range ipnet.Addrs(grants.JoinAddrs[node]) {
-				if exit.Is4() != client.Addr.Is4() || join.Is4() != exit.Is4() {
-					continue
-				}
-				if client.in != nil { // it connects to the node port of a node
-					exit = a.nodeAddr(node, exit.Is4())
-				}
-				seen := exitEnd(a.served, node, join)
-				choice := cluster.Choose(p, join.Is4(), a.slices)
-				a.add(connection{from: client, via: fmt.Sprintf("svc/%s through %s", a.svc.Name, seen),
-					relay: &relay{netip.AddrPortFrom(exit, p.NodePort), seen}}, p, choice.Backends, noEndpoint)
-			}
+		exit, ok := ipnet.FirstOf(ipnet.Addrs(grants.ExitAddrs[node]), is4)
+		join, joined := ipnet.FirstOf(ipnet.Addrs(grants.JoinAddrs[node]), is4)
+		backends := choice.Backends
+		if a.svc.ExternalLocal {
+			backends = near[node]
 		}
+		if !ok || !joined || len(backends) == 0 {
+			continue
+		}
+		if client.in != nil { // it connects to the node port of a node
+			exit = a.nodeAddr(node, is4)
+		}
+		seen := exitEnd(a.served, node, join)
+		via := seen.String()
+		if a.svc.ExternalLocal && client.node == "" { // it is outside of the cluster
+			seen = End{Name: client.Name, Addr: client.Addr}
+		}
+		a.add(connection{from: client, via: fmt.Sprintf("svc/%s through %s", a.svc.Name, via),
+			relay: &relay{netip.AddrPortFrom(exit, p.NodePort), seen}}, p, backends, noEndpoint)
+	}
+	if len(a.out) == before {
+		a.add(connection{from: client, via: fmt.Sprintf("svc/%s", a.svc.Name)}, p, nil, noEndpoint)
 	}
 }
 

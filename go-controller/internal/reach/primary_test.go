@@ -115,6 +115,39 @@ func TestDNSSeesExits(t *testing.T) {
 	}
 }
 
+// A client outside keeps its address if a Service has externalTrafficPolicy Local. Others have that of an exit.
+func TestLocalServiceOfPrimaryNetwork(t *testing.T) {
+	only := func(admits string) *cluster.NetworkPolicy {
+		return &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "red", Name: "only"},
+			Ingress: cluster.PolicyRules{Isolates: true, Rules: []cluster.PolicyRule{{AnyPort: true,
+				Peers: []cluster.PolicyPeer{{Addresses: []netip.Prefix{netip.MustParsePrefix(admits)}}}}}}}
+	}
+	pod := cluster.PodPort{Pod: cluster.Name{Namespace: "red", Name: "a"}}
+	at := tenants(t, "").State.PodNetworks[pod].IPs[0].Addr()
+	slice := &cluster.EndpointSlice{Name: cluster.Name{Namespace: "red", Name: "web"}, Service: "web",
+		Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Port: 8080}}, Endpoints: []cluster.Endpoint{
+			{Addr: at, Pod: "a", Node: "n1", Conditions: cluster.Ready | cluster.Serving}}}
+	for _, c := range []struct {
+		local   bool
+		admits  string
+		from    string
+		allowed bool
+	}{
+		{true, "203.0.113.0/24", "203.0.113.1", true},
+		{true, "100.66.0.0/15", "203.0.113.1", false},
+		{true, "100.66.0.0/15", "plain/p", true},
+		{true, "100.66.0.0/15", "blue/a", true},
+		{false, "203.0.113.0/24", "203.0.113.1", false},
+		{false, "100.66.0.0/15", "203.0.113.1", true},
+	} {
+		svc := &cluster.Service{Name: slice.Name, UID: "web", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.20")},
+			ExternalLocal: c.local, Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: 30080}}}
+		if got := answer(t, tenants(t, "", svc, slice, only(c.admits)), c.from, "svc/red/web"); got.Allowed != c.allowed {
+			t.Errorf("local %v, %s admitted: %s: %s, want allowed %v", c.local, c.admits, c.from, got, c.allowed)
+		}
+	}
+}
+
 // A ClusterNetworkPolicy decides in a primary network as it does in the cluster's own, and so does a policy of the
 // network.
 func TestPoliciesOfPrimaryNetworks(t *testing.T) {

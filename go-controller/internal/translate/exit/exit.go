@@ -116,7 +116,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if len(r.out) == 0 || len(r.join) == 0 {
 		return translate.Rows{}, nil
 	}
-	return translate.Rows{Rows: slices.Concat(r.router(), r.routes(), r.guards(), r.leave())}, nil
+	return translate.Rows{Rows: slices.Concat(r.router(), r.routes(), r.clients(), r.guards(), r.leave())}, nil
 }
 
 // exitRows makes the rows of one exit.
@@ -144,7 +144,6 @@ func (r exitRows) inNetworkRouter(column string) nb.Slot {
 func (r exitRows) router() []nb.Row {
 	options := translate.RouterOptions()
 	options["chassis"] = index.ChassisOf(r.state).Of(r.node.Name)
-	options["lb_force_snat_ip"] = "router_ip" // so that answers come back to this exit
 	in, inPeer := translate.Link{Port: names.RouterToJoin(r.name), Peer: names.JoinToRouter(r.name),
 		Addrs: r.join}.Models()
 	out, outPeer := translate.Link{Port: names.RouterToPods(r.name), Peer: names.PodsToRouter(r.name),
@@ -198,6 +197,19 @@ func (r exitRows) routes() []nb.Row {
 	return rows
 }
 
+// clients give what comes from the cluster's own pods and management ports the exit's address on the join switch, so
+// that answers come back to this exit. Clients from outside come by services with externalTrafficPolicy Local alone.
+// They keep their addresses, and answers come back because only this node's pods are behind the exit.
+func (r exitRows) clients() (rows []nb.Row) {
+	for _, c := range r.state.Config.Subnets {
+		if to, ok := ipnet.FirstOf(ipnet.Addrs(r.join), c.CIDR.Addr().Is4()); ok {
+			rows = append(rows, r.Row(names.PrefixRole(names.RoleSNATClients, c.CIDR), &nbdb.NAT{
+				Type: nbdb.NATTypeSNAT, LogicalIP: c.CIDR.String(), ExternalIP: to.String()}, r.inRouter("nat")))
+		}
+	}
+	return rows
+}
+
 // first is the first address of the subnet of a family: the router's own.
 func first(subnets []netip.Prefix, is4 bool) (a netip.Addr, ok bool) {
 	for _, p := range subnets {
@@ -210,8 +222,9 @@ func first(subnets []netip.Prefix, is4 bool) (a netip.Addr, ok bool) {
 
 // guards keep both sides apart. Into the network come only answers, and what is for a service that is reachable from
 // outside: connection tracking or a load balancer of the exit has given them the pod's address as the destination. What
-// is sent to a pod's address itself is dropped. Out of the network goes nothing that is for the cluster's own pods,
-// Services and routers, unless a load balancer of the exit has chosen the destination, or it answers such a connection.
+// is sent to a pod's address itself is dropped, and what pretends to be of the network. Out of the
+// network goes nothing that is for the cluster's own pods, Services and routers, unless a load balancer of the exit has
+// chosen the destination, or it answers such a connection.
 func (r exitRows) guards() []nb.Row {
 	var rows []nb.Row
 	drop := func(role string, match string) {
@@ -223,6 +236,10 @@ func (r exitRows) guards() []nb.Row {
 			names.RouterToPods(r.name), translate.Destination(c.CIDR)))
 	}
 	for _, f := range []names.Family{names.IPv4, names.IPv6} {
+		if of := r.within(f); len(of) > 0 {
+			drop(names.FamilyRole(names.RoleGuardSource, f), fmt.Sprintf("inport == %q && %s",
+				names.RouterToPods(r.name), translate.OneOf(f, "src", of)))
+		}
 		own := r.own(f == names.IPv4)
 		if len(own) > 0 {
 			drop(names.FamilyRole(names.RoleGuardOut, f), fmt.Sprintf("inport == %q && %s && "+unasked,
@@ -234,6 +251,21 @@ func (r exitRows) guards() []nb.Row {
 
 // unasked matches a packet that neither is an answer nor has its destination from a load balancer.
 const unasked = "(!ct.trk || (!ct.rpl && !ct.dnat))"
+
+// within lists the ranges of a family that only the network's pods and exits have: its policies take a source there for
+// one of them.
+func (r exitRows) within(f names.Family) (out []string) {
+	ranges := slices.Clone(r.network.JoinSubnets)
+	for _, c := range r.network.Subnets {
+		ranges = append(ranges, c.CIDR)
+	}
+	for _, p := range ranges {
+		if names.FamilyOf(p.Addr().Is4()) == f {
+			out = append(out, p.String())
+		}
+	}
+	return out
+}
 
 // own lists the ranges of a family that are the cluster's own.
 func (r exitRows) own(is4 bool) (out []string) {

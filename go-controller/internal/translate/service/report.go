@@ -75,9 +75,6 @@ func partly(n *cluster.Network, svc *cluster.Service, addrs []cluster.ServiceAdd
 		return nil
 	}
 	var list []string
-	if svc.LocalFromOutside() {
-		list = append(list, "spec.externalTrafficPolicy: Local, want Cluster")
-	}
 	for _, a := range addrs {
 		if a.Withheld == cluster.NotInPrimary {
 			list = append(list, fmt.Sprintf("%s: %s", a.Origin, a.Addr))
@@ -87,7 +84,7 @@ func partly(n *cluster.Network, svc *cluster.Service, addrs []cluster.ServiceAdd
 		list = append(list, "metadata.annotations: "+annotation.ServiceHealthCheck)
 	}
 	return report(svc, ReasonNotServed, list, ": it is not served, because the pods of the namespace are in a primary "+
-		"network: from outside it takes node ports and externalTrafficPolicy Cluster")
+		"network: from outside it takes node ports")
 }
 
 // report is a Problem that lists what is wrong, and then what would be right; none when nothing is wrong.

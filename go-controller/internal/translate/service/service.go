@@ -131,12 +131,15 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 			out.Rows = append(out.Rows, r.loadBalancer(proto, p, eps)...)
 		}
 	}
-	if !n.Hosts && svc.ByExits(s.Config.Services) {
-		out.Rows = append(out.Rows, r.byExits(eps)...)
-		return out, nil
+	var fromOutside []nb.Row
+	var err error
+	switch {
+	case n.Hosts:
+		fromOutside, err = r.replies(eps)
+	case svc.ByExits(s.Config.Services):
+		fromOutside, err = r.byExits(s.ExitSlices(n, svc, eps), eps)
 	}
-	replies, err := r.replies(eps)
-	out.Rows = append(out.Rows, replies...)
+	out.Rows = append(out.Rows, fromOutside...)
 	return out, err
 }
 
