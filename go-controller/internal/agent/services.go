@@ -109,11 +109,12 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	if now.held, ok = a.held(services); !ok {
 		return servicePlan{}, errors.New("the API server has not listed its own addresses yet")
 	}
-	var endpoints serviceport.Slices
+	facts := serviceport.Facts{Own: own, Addrs: addrs, Held: now.held, Uses: now.uses}
 	var unknown error
 	if slices.ContainsFunc(services, serviceport.NeedsEndpoints) {
 		var err error
-		endpoints, now.endpoints, err = a.kube.Endpoints()
+		facts.Endpoints, now.endpoints, err = a.kube.Endpoints()
+		facts.Exits = a.kube.Exits()
 		switch {
 		case errors.Is(err, local.ErrNotAllowed): // that is no reason to keep the others from being served
 			unknown = err
@@ -128,7 +129,7 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	now.ranges = c.ServiceCIDRs
 	m := &a.memory.services
 	if now.remote = m.remote; m.services != now.services || m.endpoints != now.endpoints {
-		now.remote = serviceport.RemoteNodes(services, endpoints, c)
+		now.remote = serviceport.RemoteNodes(services, facts, c)
 	}
 	peers := a.kube.Peers(now.remote)
 	if now.peers, now.settled = peers.Version, m.settled || peers.Read && unknown == nil; !now.settled {
@@ -137,8 +138,7 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	if m.same(now) && unknown == nil {
 		return m.plan, nil
 	}
-	facts := serviceport.Facts{Endpoints: endpoints, Own: own, Addrs: addrs, Nodes: peers.Addrs, Held: now.held,
-		Uses: now.uses}
+	facts.Nodes = peers.Addrs
 	plan, notes := serviceport.Plan(services, facts, c)
 	if unknown != nil {
 		notes = append(notes, withoutEndpoints(services, unknown)...)
@@ -147,7 +147,7 @@ func (a *Agent) serviceEntries(own []netip.Prefix, addrs []netip.Addr) (serviceP
 	if err != nil {
 		return servicePlan{}, err
 	}
-	now.plan, now.told = servicePlan{plan, serviceport.Checks(services, a.config.Name, endpoints)}, a.tell(notes)
+	now.plan, now.told = servicePlan{plan, serviceport.Checks(services, facts, c)}, a.tell(notes)
 	*m = now
 	return m.plan, nil
 }

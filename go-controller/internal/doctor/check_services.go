@@ -26,7 +26,7 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	case len(h.subnets) == 0 || h.planErr != nil:
 		return unchecked("the node's subnets are not known")
 	}
-	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Own: h.subnets}
+	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Exits: h.served.Exits, Own: h.subnets}
 	plan, _ := serviceport.Plan(h.served.Services, facts, h.c.Node) // the agent reports what can't be served
 	have, err := h.t.Kernel.Read(plan.Host)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // Check is what load balancers outside of the cluster are told when they ask
@@ -23,10 +24,11 @@ type Check struct {
 
 // Checks lists what is asked for, by port; of two services that name one port
 // the first by name has it.
-func Checks(services []*cluster.Service, node string, endpoints Slices) (out []Check) {
+func Checks(services []*cluster.Service, f Facts, c config.Node) (out []Check) {
 	for _, s := range services {
 		if s.HealthCheckPort != 0 && s.ExternalLocal {
-			out = append(out, Check{s.HealthCheckPort, s.Name, readyOn(node, endpoints[s.Name])})
+			eps := f.reached(s, c.Services, f.Endpoints[s.Name])
+			out = append(out, Check{s.HealthCheckPort, s.Name, readyOn(c.Name, eps)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Check) int {

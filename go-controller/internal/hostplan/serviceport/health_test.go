@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // A load balancer that has no address yet, and node ports neither, is told at
@@ -45,7 +46,8 @@ func TestChecks(t *testing.T) {
 		{"one is leaving", []*cluster.EndpointSlice{leaving}, "n1", 1},
 	} {
 		want := []Check{{Port: 31000, Service: web.Name, Endpoints: c.want}}
-		if have := Checks([]*cluster.Service{web}, c.node, Slices{web.Name: c.slices}); !slices.Equal(have, want) {
+		facts := Facts{Endpoints: Slices{web.Name: c.slices}}
+		if have := Checks([]*cluster.Service{web}, facts, config.Node{Name: c.node}); !slices.Equal(have, want) {
 			t.Errorf("%s: %v, want %v", c.what, have, want)
 		}
 	}

@@ -16,14 +16,14 @@ import (
 
 // RemoteNodes names, sorted, the other nodes to which this node may send connections
 // to its own node ports. The plan uses those whose addresses Facts has.
-func RemoteNodes(services []*cluster.Service, endpoints Slices, c config.Node) []string {
+func RemoteNodes(services []*cluster.Service, f Facts, c config.Node) []string {
 	prefers := preferences{c.Name, map[string]uint64{}}
 	all := map[string]bool{}
 	for _, s := range services {
 		if !s.ExternalLocal || !s.ServesNodePorts(c.Services) {
 			continue
 		}
-		eps := endpoints.of(s, c.Services)
+		eps := f.served(s, c.Services)
 		for _, port := range s.Ports {
 			for _, to := range s.ClusterIPs {
 				names, _ := prefers.nodes(s, port, to.Is4(), eps)

@@ -34,6 +34,9 @@ type Facts struct {
 	Addrs     []netip.Addr                  // the node's own addresses, at most one per family
 	Nodes     map[string][]netip.Addr       // likewise those of other nodes that RemoteNodes names, if they are known
 	Held      map[netip.Addr]cluster.Holder // addresses that no service may have as external ones, as far as is known
+	// Exits is, by address, where clients reach endpoints of this node that are pods of primary networks: the address of
+	// the network's exit on this node, which has the node ports of services.
+	Exits map[netip.Addr]netip.Addr
 	// Uses are what programs of this node itself connect to: the API server and OVN's databases. No entry redirects
 	// connections from the node there.
 	Uses []netip.AddrPort
@@ -142,7 +145,7 @@ func (p *planner) service(s *cluster.Service) {
 		p.note(s, "%s", excess)
 	}
 	if s.ExternalLocal {
-		w.endpoints = p.facts.Endpoints.of(s, p.limits)
+		w.endpoints = p.facts.served(s, p.limits)
 	}
 	for _, to := range s.ClusterIPs {
 		if !slices.ContainsFunc(p.ranges, func(r netip.Prefix) bool { return r.Contains(to) }) {
@@ -171,7 +174,7 @@ func (p *planner) port(s serving, i int, clusterIP netip.Addr) {
 		local: s.ExternalLocal, sticky: s.AffinitySeconds > 0,
 	}
 	if s.ExternalLocal {
-		w.backends = cluster.OnNode(p.node, port, is4, s.endpoints)
+		w.backends = p.facts.byExits(cluster.OnNode(p.node, port, is4, s.endpoints), port)
 	}
 	if n := len(w.backends); n > 1 && len(s.Ports)*len(s.ClusterIPs)+len(s.Ports)*len(s.external) > mostShared {
 		w.backends = w.backends[i%n:][:1]

@@ -113,13 +113,13 @@ func text(t *testing.T, d decoded) string {
 			fmt.Fprintln(&b, strings.TrimPrefix(line, "+ "))
 		}
 	}
-	if away := serviceport.RemoteNodes(d.services, d.slices, nodeConfig()); len(away) > 0 {
+	if away := serviceport.RemoteNodes(d.services, serviceport.Facts{Endpoints: d.slices}, nodeConfig()); len(away) > 0 {
 		fmt.Fprintln(&b, "to be known are the addresses of", strings.Join(away, " "))
 	}
 	for _, n := range notes {
 		fmt.Fprintf(&b, "note: %s: %s\n", n.Service, n.Message)
 	}
-	for _, c := range serviceport.Checks(d.services, "n1", d.slices) {
+	for _, c := range serviceport.Checks(d.services, serviceport.Facts{Endpoints: d.slices}, nodeConfig()) {
 		fmt.Fprintf(&b, "health of %s at %d: %d endpoints\n", c.Service, c.Port, c.Endpoints)
 	}
 	return b.String()
@@ -173,7 +173,7 @@ func TestAwayFew(t *testing.T) {
 		list, slices[s.Name] = append(list, s), []*cluster.EndpointSlice{slice}
 	}
 	for n := range 100 {
-		away := serviceport.RemoteNodes(list, slices, named(fmt.Sprint("without-", n)))
+		away := serviceport.RemoteNodes(list, serviceport.Facts{Endpoints: slices}, named(fmt.Sprint("without-", n)))
 		if len(away) != hostplan.RemoteBuckets {
 			t.Fatalf("%d nodes, want %d", len(away), hostplan.RemoteBuckets)
 		}
@@ -184,7 +184,7 @@ func TestAwayFew(t *testing.T) {
 	if len(used) < 400 {
 		t.Errorf("100 nodes lead to %d of 500 others, want most", len(used))
 	}
-	if away := serviceport.RemoteNodes(list, slices, named("with-7")); len(away) != 0 {
+	if away := serviceport.RemoteNodes(list, serviceport.Facts{Endpoints: slices}, named("with-7")); len(away) != 0 {
 		t.Errorf("a node with endpoints of its own leads to %v", away)
 	}
 }
@@ -319,14 +319,14 @@ func BenchmarkPlanLocal(b *testing.B) {
 			slices[name] = append(slices[name], slice)
 		}
 	}
-	away := serviceport.RemoteNodes(list, slices, nodeConfig())
+	away := serviceport.RemoteNodes(list, serviceport.Facts{Endpoints: slices}, nodeConfig())
 	for i, name := range away {
 		f.Nodes[name] = []netip.Addr{netip.AddrFrom4([4]byte{172, 18, byte(i / 250), byte(i%250 + 1)}),
 			netip.MustParseAddr(fmt.Sprintf("fd18::%x", i+1))}
 	}
 	b.Run("Away", func(b *testing.B) {
 		for b.Loop() {
-			serviceport.RemoteNodes(list, slices, nodeConfig())
+			serviceport.RemoteNodes(list, serviceport.Facts{Endpoints: slices}, nodeConfig())
 		}
 		b.ReportMetric(float64(len(away)), "nodes")
 	})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
@@ -56,7 +57,7 @@ func New(c *client.Clients, rows []kinds.Kind, node string, log *slog.Logger) (*
 		k, _ := kinds.Find(rows, kind) // prepare refuses rows that lack it
 		return k
 	}
-	w.nodes = newTable(decodeNode, Node.Equal, func([]change[Node]) { w.notify() }, w.notify)
+	w.nodes = newTable(decodeNode, Node.Equal, w.nodeChanged, w.notify)
 	w.pods = newTable(decodePod, func(a, b Pod) bool { return a == b }, w.podsChanged, w.notify)
 	w.services = newTable(decodeWith[*cluster.Service](row(cluster.KindService)), equal, w.servicesChanged, w.notify)
 	w.ranges = newTable(decodeWith[*cluster.ServiceCIDR](row(cluster.KindServiceCIDR)), equal,
@@ -158,6 +159,14 @@ func (w *Watcher) WaitPod(ctx context.Context, namespace, name string, accept fu
 		case <-woken:
 		}
 	}
+}
+
+// nodeChanged takes in where the exits of primary networks are.
+func (w *Watcher) nodeChanged(changes []change[Node]) {
+	for _, c := range changes {
+		w.slices.join(c.now.Annotations[annotation.GatewayJoinAddrs])
+	}
+	w.notify()
 }
 
 // podsChanged remembers the pods that are gone, and wakes those who wait for a pod.

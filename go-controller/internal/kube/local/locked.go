@@ -8,57 +8,121 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// lockedAddrs is the addresses in the cluster's own network of a pod that is in a primary network. Such a pod has no
-// gateways there.
-func lockedAddrs(p Pod) []netip.Addr {
+// lockedAddrs is the addresses in the cluster's own network of a pod that is in a primary network, and that network, as
+// the pod's namespace knows it. Such a pod has no gateways in the cluster's own network.
+func lockedAddrs(p Pod) (addrs []netip.Addr, in names.Network) {
 	n, err := annotation.ParsePodNetworks(p.Network)
 	if err != nil || p.Released || len(n.Gateways) > 0 {
-		return nil
+		return nil, ""
 	}
-	return ipnet.Addrs(n.IPs)
+	primary := annotation.PodNetworksAt(p.Network, names.PrimaryInterface)
+	for _, key := range slices.Sorted(maps.Keys(primary)) {
+		if primary[key].Waiting == "" {
+			in, _ = names.EntryOf(key)
+		}
+	}
+	return ipnet.Addrs(n.IPs), in
 }
 
-// lock takes in a change of a pod of this node. An endpoint at a locked address is none: Services lead to such pods by
-// exits of their networks, which this node's agent does not know.
+// exitsIn is the addresses of this node's exit of a network, as the master keeps them in the Node's annotation. A
+// network that namespaces share has an entry of its own, unless the namespace has a network of that name itself.
+func exitsIn(joined string, in names.Network) []netip.Addr {
+	_, name, _ := in.Definition()
+	for _, n := range []names.Network{in, names.Defined("", name)} {
+		if addrs, ok, err := annotation.GatewayJoinAddrsIn(joined, n.ExitEntry()); ok && err == nil {
+			return ipnet.Addrs(addrs)
+		}
+	}
+	return nil
+}
+
+// Exits is, by the address in the cluster's own network of each pod of this node that is in a primary network, the
+// address of the network's exit on this node. Clients from outside reach the pod there, at the node ports of Services.
+// It belongs to what Endpoints returns, and must not be modified.
+func (w *Watcher) Exits() map[netip.Addr]netip.Addr {
+	w.slices.mu.Lock()
+	defer w.slices.mu.Unlock()
+	return w.slices.exits
+}
+
+// lock takes in a change of a pod of this node. An endpoint at a locked address counts only if the node has an exit of
+// the pod's network.
 func (s *endpointSlices) lock(was, now Pod) {
 	if was.Network == now.Network && was.Released == now.Released {
 		return
 	}
-	s.mu.Lock()
-	before, version := maps.Clone(s.locked), s.version
-	defer func() {
-		changed := s.version != version
-		s.mu.Unlock()
-		if changed {
-			s.notify()
+	s.relead(func() {
+		before, _ := lockedAddrs(was)
+		for _, a := range before {
+			delete(s.locked, a)
 		}
-	}()
-	for _, a := range lockedAddrs(was) {
-		delete(s.locked, a)
+		addrs, in := lockedAddrs(now)
+		for _, a := range addrs {
+			s.locked[a] = in
+		}
+	})
+}
+
+// join takes in a change of the node's annotation that has the addresses of exits.
+func (s *endpointSlices) join(joined string) {
+	s.relead(func() { s.joined = joined })
+}
+
+// relead makes a change of what exits depend on.
+func (s *endpointSlices) relead(change func()) {
+	s.mu.Lock()
+	before := s.version
+	change()
+	s.lead()
+	changed := s.version != before
+	s.mu.Unlock()
+	if changed {
+		s.notify()
 	}
-	for _, a := range lockedAddrs(now) {
-		s.locked[a] = true
+}
+
+// lead finds the exits anew. The slices with endpoints whose exit is another now have changed. Call it with mu.
+func (s *endpointSlices) lead() {
+	was, of := s.exits, map[names.Network][]netip.Addr{}
+	s.exits = make(map[netip.Addr]netip.Addr, len(s.locked))
+	for a, in := range s.locked {
+		if _, known := of[in]; !known {
+			of[in] = exitsIn(s.joined, in)
+		}
+		s.exits[a], _ = ipnet.FirstOf(of[in], a.Is4())
 	}
-	if maps.Equal(before, s.locked) {
+	other := func(e cluster.Endpoint) bool {
+		before, had := was[e.Addr]
+		now, has := s.exits[e.Addr]
+		return e.Node == s.node && (had != has || before != now)
+	}
+	if maps.Equal(was, s.exits) {
 		return
 	}
 	for _, all := range s.byService {
 		for _, slice := range all {
-			s.want(slice.Name, slice)
+			if slices.ContainsFunc(slice.Endpoints, other) {
+				s.want(slice.Name, slice)
+				s.version++
+			}
 		}
 	}
 }
 
-// reached is a slice without this node's endpoints at locked addresses, nil when there are no others.
+// reached is a slice without this node's endpoints at locked addresses that have no exit, nil when there are no others.
 func (s *endpointSlices) reached(slice *cluster.EndpointSlice) *cluster.EndpointSlice {
-	locked := func(e cluster.Endpoint) bool { return e.Node == s.node && s.locked[e.Addr] }
-	if !slices.ContainsFunc(slice.Endpoints, locked) {
+	unreached := func(e cluster.Endpoint) bool {
+		exit, locked := s.exits[e.Addr]
+		return e.Node == s.node && locked && !exit.IsValid()
+	}
+	if !slices.ContainsFunc(slice.Endpoints, unreached) {
 		return slice
 	}
 	out := *slice
-	if out.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), locked); len(out.Endpoints) == 0 {
+	if out.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), unreached); len(out.Endpoints) == 0 {
 		return nil
 	}
 	return &out

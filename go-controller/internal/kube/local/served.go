@@ -15,6 +15,7 @@ import (
 type Served struct {
 	Services  []*cluster.Service                        // as of Watcher.Services
 	Endpoints map[cluster.Name][]*cluster.EndpointSlice // as of Watcher.Endpoints; nil when not needed or not allowed
+	Exits     map[netip.Addr]netip.Addr                 // as of Watcher.Exits
 	Ranges    []netip.Prefix                            // as of Watcher.ServiceRanges
 }
 
@@ -55,10 +56,14 @@ func (w *Watcher) served(needy func(*cluster.Service) bool) (s Served, missing e
 		if !w.pods.isListed() {
 			return s, errors.New("the API server does not list this node's pods")
 		}
+		if !w.nodes.isListed() {
+			return s, errors.New("the API server does not list this node's Node")
+		}
 		var err error
 		if s.Endpoints, _, err = w.Endpoints(); err != nil && !errors.Is(err, ErrNotAllowed) {
 			return s, err
 		}
+		s.Exits = w.Exits()
 	}
 	return s, nil
 }

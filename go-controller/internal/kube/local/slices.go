@@ -15,6 +15,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // endpointSlices is the watch of EndpointSlices, which starts when somebody needs it.
@@ -34,7 +35,9 @@ type endpointSlices struct {
 	byService map[cluster.Name][]*cluster.EndpointSlice // those of all
 	local     map[cluster.Name]bool                     // services that are reached locally
 	wanted    map[cluster.Name]*cluster.EndpointSlice   // what this node needs of all
-	locked    map[netip.Addr]bool                       // addresses of this node's pods that are in primary networks
+	locked    map[netip.Addr]names.Network              // by address, networks of this node's pods in primary ones
+	joined    string                                    // the Node's annotation that has the addresses of exits
+	exits     map[netip.Addr]netip.Addr                 // of locked: the exit's address, the zero value for none
 	version   uint64                                    // differs after each change of wanted
 	refused   error                                     // with which the API server last refused the list or the watch
 }
@@ -50,7 +53,7 @@ func newEndpointSlices(node string, k kinds.Kind, notify func()) *endpointSlices
 	s := &endpointSlices{
 		node: node, needed: make(chan struct{}), notify: notify, version: 1,
 		byService: map[cluster.Name][]*cluster.EndpointSlice{}, local: map[cluster.Name]bool{},
-		wanted: map[cluster.Name]*cluster.EndpointSlice{}, locked: map[netip.Addr]bool{},
+		wanted: map[cluster.Name]*cluster.EndpointSlice{}, locked: map[netip.Addr]names.Network{},
 	}
 	s.need = sync.OnceFunc(func() { close(s.needed) })
 	decode := decodeWith[*cluster.EndpointSlice](k)
@@ -75,8 +78,9 @@ func (w *Watcher) runSlices(ctx context.Context) {
 
 // Endpoints are EndpointSlices by service: all slices of services that clients from outside reach locally
 // (cluster.Service.LocalFromOutside); of other services the slices with endpoints on this node, with these endpoints
-// only. Pods of this node that are in primary networks are no endpoints. version differs after each change of them. The
-// first call starts the watch. The error says why they are not known; it is ErrNotAllowed if waiting won't help.
+// only. Pods of this node that are in primary networks are endpoints if this node has an exit of their network (Exits).
+// version differs after each change of them or of their exits. The first call starts the watch. The error says why they
+// are not known; it is ErrNotAllowed if waiting won't help.
 func (w *Watcher) Endpoints() (byService map[cluster.Name][]*cluster.EndpointSlice, version uint64, err error) {
 	s := w.slices
 	s.need()

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -263,4 +264,54 @@ func TestLockedEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("web-1 10.0.1.3 n1, web-1 10.0.1.4 n1")
+}
+
+// A pod of this node that is in a primary network is an endpoint while this node has an exit of the network. Which
+// address that has is part of what is known of the endpoints.
+func TestEndpointsByExits(t *testing.T) {
+	l, client := startLocal(t)
+	api := client.DiscoveryV1().EndpointSlices("default")
+	slice := endpointSlice("web-1", map[string]string{"10.0.1.3": "n1", "10.0.1.4": "n1", "10.0.2.4": "n2"})
+	if _, err := api.Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const networks = `{"default":{"ip_addresses":["10.0.1.4/24"],"mac_address":"0a:58:0a:00:01:04"},` +
+		`"default.team/ovn-udn1":{"ip_addresses":["10.77.0.2/16"],"mac_address":"0a:58:0a:4d:00:02",` +
+		`"gateway_ips":["10.77.0.1"]}}`
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "locked", UID: "u",
+		Annotations: map[string]string{"k8s.ovn.org/pod-networks": networks}}, Spec: corev1.PodSpec{NodeName: "n1"}}
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitEndpoints(l, "web-1 10.0.1.3 n1")
+	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, before, _ := l.Endpoints()
+	for _, c := range []struct{ joined, exit, want string }{
+		{`{".team/exit":{"ipv4":"10.0.1.9/24"}}`, "10.0.1.9", "web-1 10.0.1.3 n1, web-1 10.0.1.4 n1"},
+		{`{".team/exit":{"ipv4":"10.0.1.8/24"}}`, "10.0.1.8", "web-1 10.0.1.3 n1, web-1 10.0.1.4 n1"},
+		// The namespace has a network of the name itself.
+		{`{".team/exit":{"ipv4":"10.0.1.8/24"},"default.team/exit":{"ipv4":"10.0.1.7/24"}}`, "10.0.1.7",
+			"web-1 10.0.1.3 n1, web-1 10.0.1.4 n1"},
+		{`{".team/exit":{"ipv6":"fd01::8/64"}}`, "invalid IP", "web-1 10.0.1.3 n1"},
+		{`{"other.team/exit":{"ipv4":"10.0.1.8/24"},".team":{"ipv4":"100.66.0.2/15"}}`, "invalid IP", "web-1 10.0.1.3 n1"},
+		{`{"default.team/exit":{"ipv4":"10.0.1.8/24"}}`, "10.0.1.8", "web-1 10.0.1.3 n1, web-1 10.0.1.4 n1"},
+		{`wrong`, "invalid IP", "web-1 10.0.1.3 n1"},
+	} {
+		node.Annotations = map[string]string{"k8s.ovn.org/node-gateway-router-lrp-ifaddrs": c.joined}
+		if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for l.Exits()[netip.MustParseAddr("10.0.1.4")].String() != c.exit {
+			<-l.Changed()
+		}
+		awaitEndpoints(l, c.want)
+		_, version, _ := l.Endpoints()
+		if version == before && c.exit != "invalid IP" {
+			t.Errorf("%s: the version of the endpoints stays %d", c.joined, version)
+		}
+		before = version
+	}
 }
