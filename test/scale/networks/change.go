@@ -39,6 +39,9 @@ func (r *run) grow(ctx context.Context, n int, out *Result) error {
 		return err
 	}
 	out.Granted = time.Since(began)
+	if err := r.waitForPorts(ctx); err != nil {
+		return err
+	}
 	at, err := r.sync(ctx, r.computed)
 	if err != nil {
 		return err
@@ -103,6 +106,9 @@ func (r *run) change(ctx context.Context, namespace string, pod int, do func(con
 		return c, err
 	}
 	c.Granted = time.Since(began)
+	if err := r.waitForPorts(ctx); err != nil {
+		return c, err
+	}
 	at, err := r.sync(ctx, r.computed)
 	if err != nil {
 		return c, err

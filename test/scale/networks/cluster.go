@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,9 +44,10 @@ type run struct {
 	nbServer, sbServer, northd   *process.Process
 	computed, installed          *load.Tracker // values of nb_cfg
 	watches                      []*ovsdbwire.Client
-	config                       int // nb_cfg so far
-	networks, nextPod, nextPorts int // so far
-	later                        int // networks that came as changes
+	config                       int          // nb_cfg so far
+	networks, nextPod, nextPorts int          // so far
+	later                        int          // networks that came as changes
+	ports                        atomic.Int64 // of pods, that are to be there
 	empty                        counts
 }
 
@@ -136,6 +138,7 @@ func (r *run) makePods(ctx context.Context, namespace string, from, to int) erro
 		if _, _, err := load.CreatePod(ctx, r.rig.Kube, namespace, i, nodes); err != nil {
 			return err
 		}
+		r.ports.Add(int64(len(ports(namespace, i))))
 	}
 	return nil
 }
@@ -160,6 +163,24 @@ func (r *run) waitForPods(ctx context.Context, namespace string, poll time.Durat
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until pods have addresses: %d have none: %w: %s", missing, err, r.master.Tail())
+	}
+	return nil
+}
+
+// waitForPorts waits until the Northbound database has the ports of all pods: they come a moment after the addresses.
+func (r *run) waitForPorts(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	have := 0
+	err := wait.PollUntilContextCancel(ctx, pollOne, true, func(ctx context.Context) (bool, error) {
+		text, err := r.system.Run(ctx, "ovn-nbctl", "--db=unix:"+r.system.Inside("nb.sock"), "--timeout=60", "--bare",
+			"--columns=_uuid", "find", "Logical_Switch_Port", "external_ids:pod=true")
+		have = len(strings.Fields(text))
+		return have >= int(r.ports.Load()), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until all pods have ports: %d of %d have: %w: %s", have, r.ports.Load(), err,
+			r.master.Tail())
 	}
 	return nil
 }

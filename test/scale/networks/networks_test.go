@@ -1,11 +1,47 @@
 package networks
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/northbound-net/northbound/test/sandbox/progress"
+	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/netns"
+	"github.com/northbound-net/northbound/test/scale/rig"
 )
+
+func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
+
+// TestManyNetworks has some networks, and later more, on real OVN. Each costs the same then: neither ovn-northd nor
+// ovn-controller computes something for each pair of networks. Networks that come and go leave nothing.
+func TestManyNetworks(t *testing.T) {
+	root, err := rootfs.Ensure(t.Context(), rootfs.DefaultCache, rootfs.Tested, progress.New(t.Output()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository := filepath.Join("..", "..", "..")
+	bin := filepath.Join(repository, "bin")
+	programs := rig.Programs{APIServer: filepath.Join(bin, "sandbox-apiserver"), OVNKube: filepath.Join(bin, "ovnkube"),
+		Schema: "/usr/share/ovn/ovn-nb.ovsschema"}
+	r, err := Run(t.Context(), programs, Config{Kinds: filepath.Join(repository, load.NetworkKinds), Sizes: []int{4, 12},
+		Rounds: 1, Churn: 2 * batch, Systems: []System{{root, "tested"}}}, func(what string) { t.Log(what) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range r.Violations() {
+		t.Error(v)
+	}
+	few, many := r.Results[0].Each, r.Results[1].Each
+	t.Logf("a network of 4, and one of 12: %+v, %+v", few, many)
+	if many.Rows > few.Rows || many.LogicalFlows > few.LogicalFlows || many.Datapaths > few.Datapaths {
+		t.Errorf("a network of 12 has more than one of 4: %+v, %+v", many, few)
+	}
+}
 
 func valid() Config {
 	return Config{Sizes: []int{100, 300}, Rounds: 5, Churn: 1000, Systems: []System{{Version: "25.03"}}}

@@ -146,8 +146,7 @@ func (r exitRows) router() []nb.Row {
 	options["chassis"] = index.ChassisOf(r.state).Of(r.node.Name)
 	in, inPeer := translate.Link{Port: names.RouterToJoin(r.name), Peer: names.JoinToRouter(r.name),
 		Addrs: r.join}.Models()
-	out, outPeer := translate.Link{Port: names.RouterToPods(r.name), Peer: names.PodsToRouter(r.name),
-		Addrs: r.out}.Models()
+	out, outPeer := r.toPods()
 	join := names.RowUUID(nbdb.LogicalSwitchTable, names.KindCluster, r.network.ClusterOwner(),
 		names.RoleJoin, "")
 	pods := r.state.Networks[names.Own].SwitchRow(nbdb.LogicalSwitchTable, r.node)
@@ -163,6 +162,21 @@ func (r exitRows) router() []nb.Row {
 		r.Row(names.RoleRouterToPods, out, r.inRouter("ports")),
 		r.Row(names.RolePodsToRouter, outPeer, ports(pods)),
 	}
+}
+
+// toPods is the link to the node's switch. The router's port has its addresses without their subnets: otherwise
+// ovn-northd would have a flow for each pair of an exit and a pod of the node. As a router answers ARP only within its
+// subnets, the switch answers in its place. ND has no such condition.
+func (r exitRows) toPods() (*nbdb.LogicalRouterPort, *nbdb.LogicalSwitchPort) {
+	alone := make([]netip.Prefix, len(r.out))
+	for i, p := range r.out {
+		alone[i] = ipnet.Single(p.Addr())
+	}
+	port, peer := translate.Link{Port: names.RouterToPods(r.name), Peer: names.PodsToRouter(r.name), Addrs: alone}.Models()
+	if a, ok := ipnet.FirstOf(ipnet.Addrs(alone), true); ok {
+		peer.Options["arp_proxy"] = port.MAC + " " + a.String()
+	}
+	return port, peer
 }
 
 // sharedRow is the UUID of a row that all exits share.
