@@ -13,6 +13,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/subnet"
 )
 
@@ -108,7 +109,7 @@ func (w *world) patched(p Patch) cluster.Event {
 		}
 		var errs [2]error
 		_, _, errs[0] = w.ledger.claimedSubnets(&n)
-		_, _, errs[1] = w.ledger.claimedJoin(&n)
+		_, _, errs[1] = annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
 		if err := errors.Join(errs[:]...); err != nil {
 			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)
 		}

@@ -79,7 +79,23 @@ func (u *update) nodesOf(n names.Network) map[string]bool {
 // wantsExit is true when pods on a node are in a primary network.
 func (u *update) wantsExit(e exit) bool {
 	n := u.s.Networks[e.network]
-	return n != nil && n.Primary && u.book.nodes[e.node] != nil && len(u.s.PrimaryPods(e.node, e.network)) > 0
+	return n != nil && n.Primary && u.book.nodes[e.node] != nil && u.hasPrimaryPods(e.node, e.network)
+}
+
+// hasPrimaryPods is true when pods on a node are in a primary network. The pods of each node are looked at once in an
+// update, not once for each network.
+func (u *update) hasPrimaryPods(node string, n names.Network) bool {
+	of, known := u.primaries[node]
+	if !known {
+		of = map[names.Network]bool{}
+		for _, pod := range u.s.PodsOn(node) {
+			if in, _ := u.s.Primary(pod.Namespace); in != "" && u.s.Pods[pod].WantsNetwork() {
+				of[in] = true
+			}
+		}
+		u.primaries[node] = of
+	}
+	return of[n]
 }
 
 // claimExits takes back the addresses of exits that no pod needs, and grants those that nodes claim. Pods' claims come
@@ -100,7 +116,7 @@ func (u *update) claimExits() {
 		if n == nil {
 			continue
 		}
-		claimed, ok, err := b.claimedExit(n)
+		claimed, ok, err := u.claimedExit(e.network, n)
 		switch {
 		case err != nil || ok && !wanted || ok && held != nil && !slices.Equal(claimed, held.addrs()), !ok && held != nil:
 			u.patched[e.node] = true
@@ -171,7 +187,7 @@ func (l *exitLease) addrs() (out []netip.Prefix) {
 	return out
 }
 
-// claimedExit is the addresses of an exit that a node claims; ok is false when it claims none.
-func (b *book) claimedExit(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
-	return annotation.GatewayJoinAddrsIn(n.JoinAnnotated, b.network.Name.ExitEntry())
+// claimedExit is the addresses of an exit of a network that a node claims; ok is false when it claims none.
+func (u *update) claimedExit(in names.Network, n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
+	return u.joinsOf(n).In(in.ExitEntry())
 }

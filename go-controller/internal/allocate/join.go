@@ -97,7 +97,7 @@ func (p *joinPool) release(node string) {
 // exit.
 func (u *update) wantsJoin(n *cluster.Node) bool {
 	if u.network.Primary {
-		return len(u.s.PrimaryPods(n.Name, u.network.Name)) > 0
+		return u.hasPrimaryPods(n.Name, u.network.Name)
 	}
 	return n.Gateway != nil
 }
@@ -184,8 +184,18 @@ func (b *book) mayClaim(n *cluster.Node) bool {
 }
 
 // claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.
-func (b *book) claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
-	return annotation.GatewayJoinAddrsIn(n.JoinAnnotated, b.network.Name)
+func (u *update) claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
+	return u.joinsOf(n).In(u.network.Name)
+}
+
+// joinsOf is what the annotation of a node claims in all networks. Each is read once in an update.
+func (u *update) joinsOf(n *cluster.Node) annotation.GatewayJoins {
+	joins, read := u.joins[n]
+	if !read {
+		joins = annotation.ReadGatewayJoins(n.JoinAnnotated)
+		u.joins[n] = joins
+	}
+	return joins
 }
 
 func (u *update) grantJoin(n *cluster.Node) {

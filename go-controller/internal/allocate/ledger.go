@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -162,7 +163,8 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
 		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{},
-		claimed: map[cluster.Name]bool{}}
+		claimed: map[cluster.Name]bool{}, joins: map[*cluster.Node]annotation.GatewayJoins{},
+		primaries: map[string]map[names.Network]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
@@ -292,6 +294,9 @@ type update struct {
 	closed []names.Network                            // networks that are gone, or were made anew
 
 	claimed map[cluster.Name]bool // IPAMClaims to be looked at
+
+	joins     map[*cluster.Node]annotation.GatewayJoins // as joinsOf has read them
+	primaries map[string]map[names.Network]bool         // by node, as hasPrimaryPods has found them
 
 	// In the network that is being settled:
 	*book

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -317,7 +318,10 @@ func (w *world) checkExits() {
 	}
 	for name, n := range w.state.Networks {
 		for node := range w.state.Nodes {
-			wanted := n.Primary && len(w.state.PrimaryPods(node, name)) > 0
+			wanted := n.Primary && slices.ContainsFunc(w.state.PodsOn(node), func(pod cluster.Name) bool {
+				in, _ := w.state.Primary(pod.Namespace)
+				return in == name && w.state.Pods[pod].WantsNetwork()
+			})
 			has := w.state.In(name).ExitAddrs[node]
 			take(fmt.Sprintf("the exit of %s", name), has)
 			full := w.ledger.waitingExits[exit{name, node}]

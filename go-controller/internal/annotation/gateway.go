@@ -223,19 +223,41 @@ func MarshalL3Gateway(g *L3Gateway) string {
 	return marshal(map[string]l3GatewayJSON{defaultNetwork: j})
 }
 
-// GatewayJoinAddrsIn reads the entry of a network in a node-gateway-router-lrp-ifaddrs annotation: the addresses of the
-// node's gateway router on the join switch, IPv4 first. ok is false when there is no entry. For errors see
-// NodeSubnetsIn.
-func GatewayJoinAddrsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
+// GatewayJoins is the entries of a node-gateway-router-lrp-ifaddrs annotation. There may be one for each network.
+type GatewayJoins struct {
+	value string
+	all   map[string]json.RawMessage
+	err   error
+}
+
+const gatewayJoinsExample = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
+
+// ReadGatewayJoins reads such an annotation.
+func ReadGatewayJoins(value string) GatewayJoins {
+	all, err := entries(value, gatewayJoinsExample, maxNodeSize)
+	return GatewayJoins{value, all, err}
+}
+
+// In is the entry of a network: the addresses of the node's gateway router on the join switch, IPv4 first. ok is false
+// when there is no entry. For errors see NodeSubnetsIn.
+func (g GatewayJoins) In(network names.Network) (ps []netip.Prefix, ok bool, err error) {
 	var j addrPairJSON
-	if ok, err = entry(value, string(network), `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`, &j); ok {
+	if err = g.err; err == nil {
+		ok, err = entryOf(g.all, string(network), gatewayJoinsExample, &j)
+	}
+	if ok {
 		list := slices.DeleteFunc([]string{j.IPv4, j.IPv6}, func(s string) bool { return s == "" })
 		ps, err = prefixes(list)
 	}
 	if err != nil {
-		return nil, false, refused(GatewayJoinAddrs, value, err)
+		return nil, false, refused(GatewayJoinAddrs, g.value, err)
 	}
 	return ps, ok, nil
+}
+
+// GatewayJoinAddrsIn is ReadGatewayJoins for a single network.
+func GatewayJoinAddrsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
+	return ReadGatewayJoins(value).In(network)
 }
 
 // SetGatewayJoinAddrs is a node-gateway-router-lrp-ifaddrs annotation with the entries of networks. One without

@@ -170,16 +170,6 @@ func (s *State) PrimaryNetworks() (out []*Network) {
 // AnyPrimary is true when any network is to be a primary one.
 func (s *State) AnyPrimary() bool { return len(s.primaries)+len(s.sharedPrimaries) > 0 }
 
-// PrimaryPods lists the pods on a node that are in a primary network, sorted.
-func (s *State) PrimaryPods(node string, n names.Network) (out []Name) {
-	for _, name := range s.PodsOn(node) {
-		if in, _ := s.Primary(name.Namespace); in == n && s.Pods[name].WantsNetwork() {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 // PodsIn lists the pods of a namespace, in no order. It looks at every pod.
 func (s *State) PodsIn(namespace string) (out []Name) {
 	for name := range s.Pods {
