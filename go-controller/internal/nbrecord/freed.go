@@ -27,12 +27,12 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]i
 
 // Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
 func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
-	view := session.View()
+	view, joins := session.View(), map[*cluster.Node]annotation.GatewayJoins{}
 	for _, o := range owners {
 		if !granted(o) {
 			continue
 		}
-		claimed := claims(s, o)
+		claimed := claims(s, o, joins)
 		for _, ref := range view.Owned(o) {
 			for _, r := range given(view, o, ref) {
 				if !slices.Contains(claimed, r) {
@@ -89,8 +89,9 @@ func single(network names.Network, texts []string) (out []names.Range) {
 	return out
 }
 
-// claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing.
-func claims(s *cluster.State, o nb.Owner) (out []names.Range) {
+// claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing. joins is what
+// was read before of nodes' annotations, which are long where there are many networks.
+func claims(s *cluster.State, o nb.Owner, joins map[*cluster.Node]annotation.GatewayJoins) (out []names.Range) {
 	if o.Kind == names.KindPod {
 		pod := s.Pods[cluster.ParseName(o.Name)]
 		if pod == nil || !pod.WantsNetwork() {
@@ -107,11 +108,16 @@ func claims(s *cluster.State, o nb.Owner) (out []names.Range) {
 	if n == nil {
 		return nil
 	}
+	of, read := joins[n]
+	if !read {
+		of = annotation.ReadGatewayJoins(n.JoinAnnotated)
+		joins[n] = of
+	}
 	subnets, _, _ := annotation.NodeSubnetsIn(n.Annotated, network)
-	join, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, network)
+	join, _, _ := of.In(network)
 	out = append(ranges(network, subnets), addresses(network, join)...)
 	if o.Kind == names.KindExit {
-		exit, _, _ := annotation.GatewayJoinAddrsIn(n.JoinAnnotated, network.ExitEntry())
+		exit, _, _ := of.In(network.ExitEntry())
 		out = append(out, addresses(names.Own, exit)...)
 	}
 	return out
