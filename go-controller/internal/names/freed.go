@@ -18,7 +18,7 @@ type Range struct {
 // FreedKey is the key of a Range in the record: "10.128.1.7" or "10.128.1.0/24" in the cluster's own network, and
 // "10.77.0.7@NETWORK" in another.
 func (r Range) FreedKey() string {
-	text := r.Prefix.String()
+	text := r.String()
 	if r.IsSingleIP() {
 		text = r.Addr().String()
 	}

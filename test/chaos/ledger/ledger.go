@@ -69,13 +69,14 @@ func Follow(ctx context.Context, kube kubernetes.Interface) *Ledger {
 		UpdateFunc: func(before, obj any) {
 			old, pod := before.(*corev1.Pod), obj.(*corev1.Pod)
 			if old.UID != pod.UID { // deleted and made anew while the watch was away
-				l.gone(old.UID)
+				l.missed(old.UID)
 			}
 			l.see(pod)
 		},
 		DeleteFunc: func(obj any) {
-			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = d.Obj
+			if d, ok := obj.(cache.DeletedFinalStateUnknown); ok { // a list lacks it
+				l.missed(d.Obj.(*corev1.Pod).UID)
+				return
 			}
 			l.gone(obj.(*corev1.Pod).UID)
 		},
@@ -123,13 +124,19 @@ func (l *Ledger) give(a address, to types.UID, e entry) {
 	delete(l.freed, a)
 }
 
-func (l *Ledger) gone(uid types.UID) {
+func (l *Ledger) gone(uid types.UID) { l.release(uid, time.Now()) }
+
+// missed records that a pod is gone, nobody knows since when: the watch was away. Whether its addresses are given again
+// too early can't be told.
+func (l *Ledger) missed(uid types.UID) { l.release(uid, time.Now().Add(-quarantine)) }
+
+func (l *Ledger) release(uid types.UID, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.pods[uid].addrs {
 		if l.holder[a] == uid {
 			delete(l.holder, a)
-			l.freed[a] = time.Now()
+			l.freed[a] = since
 		}
 	}
 	delete(l.pods, uid)

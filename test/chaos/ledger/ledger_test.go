@@ -56,6 +56,10 @@ func TestLedger(t *testing.T) {
 	if wrong := l.Take(); len(wrong) != 2 {
 		t.Errorf("addresses that were freed a moment ago: %q, want two findings", wrong)
 	}
+	l.missed("e")
+	l.see(pod("i", one))
+	expect("addresses of a pod that went while the watch was away")
+	l.gone("i")
 	l.see(pod("f", red))
 	l.see(pod("g", blue))
 	expect("the same address in two networks")
