@@ -23,6 +23,12 @@ import (
 // different times.
 const quarantine = 60*time.Second - 2*time.Second
 
+// The watch of a busy cluster is silent only if nothing changes or if it is away. What it has missed comes in a moment.
+const (
+	silence = time.Second
+	moment  = time.Second
+)
+
 // Ledger follows the addresses of all pods, and records what must never happen: an address of a living pod changes, two
 // living pods have the same one, or a freed one is given again too early.
 type Ledger struct {
@@ -32,6 +38,9 @@ type Ledger struct {
 	freed  map[address]time.Time
 	reused int // addresses that were given again, late enough
 	wrong  []string
+
+	last            time.Time // when the last event arrived
+	silent, resumed time.Time // when the last silence began, and when it ended
 }
 
 // entry is a living pod with addresses.
@@ -92,6 +101,7 @@ func (l *Ledger) see(p *corev1.Pod) {
 	value := p.Annotations[load.PodNetworks]
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.earliest(time.Now())
 	was, known := l.pods[p.UID]
 	switch {
 	case known && value != was.value:
@@ -124,15 +134,34 @@ func (l *Ledger) give(a address, to types.UID, e entry) {
 	delete(l.freed, a)
 }
 
-func (l *Ledger) gone(uid types.UID) { l.release(uid, time.Now()) }
+func (l *Ledger) gone(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release(uid, l.earliest(time.Now()))
+}
 
 // missed records that a pod is gone, nobody knows since when: the watch was away. Whether its addresses are given again
 // too early can't be told.
-func (l *Ledger) missed(uid types.UID) { l.release(uid, time.Now().Add(-quarantine)) }
-
-func (l *Ledger) release(uid types.UID, since time.Time) {
+func (l *Ledger) missed(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.release(uid, time.Now().Add(-quarantine))
+}
+
+// earliest is when an event happened at the earliest that arrives now. After a silence the watch may have been away,
+// and tells within a moment what has happened since.
+func (l *Ledger) earliest(now time.Time) time.Time {
+	if now.Sub(l.last) > silence {
+		l.silent, l.resumed = l.last, now
+	}
+	l.last = now
+	if now.Sub(l.resumed) < moment {
+		return l.silent
+	}
+	return now
+}
+
+func (l *Ledger) release(uid types.UID, since time.Time) {
 	for _, a := range l.pods[uid].addrs {
 		if l.holder[a] == uid {
 			delete(l.holder, a)

@@ -51,6 +51,7 @@ func TestLedger(t *testing.T) {
 	if living, reused := l.Counts(); living != 3 || reused != 2 {
 		t.Errorf("%d living pods and %d addresses given again, want 3 and 2", living, reused)
 	}
+	l.resumed = time.Now().Add(-moment) // the test's first event is long ago
 	l.gone("d")
 	l.see(pod("e", one))
 	if wrong := l.Take(); len(wrong) != 2 {
@@ -59,7 +60,11 @@ func TestLedger(t *testing.T) {
 	l.missed("e")
 	l.see(pod("i", one))
 	expect("addresses of a pod that went while the watch was away")
+	l.last = time.Now().Add(-quarantine)
 	l.gone("i")
+	l.see(pod("j", one))
+	expect("addresses of a pod that may have gone when the watch fell silent")
+	l.gone("j")
 	l.see(pod("f", red))
 	l.see(pod("g", blue))
 	expect("the same address in two networks")
