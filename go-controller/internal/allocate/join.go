@@ -185,17 +185,7 @@ func (b *book) mayClaim(n *cluster.Node) bool {
 
 // claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.
 func (u *update) claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
-	return u.joinsOf(n).In(u.network.Name)
-}
-
-// joinsOf is what the annotation of a node claims in all networks. Each is read once in an update.
-func (u *update) joinsOf(n *cluster.Node) annotation.GatewayJoins {
-	joins, read := u.joins[n]
-	if !read {
-		joins = annotation.ReadGatewayJoins(n.JoinAnnotated)
-		u.joins[n] = joins
-	}
-	return joins
+	return u.joins.Of(n.JoinAnnotated).In(u.network.Name)
 }
 
 func (u *update) grantJoin(n *cluster.Node) {

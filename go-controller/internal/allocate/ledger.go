@@ -163,7 +163,7 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
 		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{},
-		claimed: map[cluster.Name]bool{}, joins: map[*cluster.Node]annotation.GatewayJoins{},
+		claimed: map[cluster.Name]bool{}, joins: annotation.GatewayJoinsRead{},
 		primaries: map[string]map[names.Network]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
@@ -295,8 +295,8 @@ type update struct {
 
 	claimed map[cluster.Name]bool // IPAMClaims to be looked at
 
-	joins     map[*cluster.Node]annotation.GatewayJoins // as joinsOf has read them
-	primaries map[string]map[names.Network]bool         // by node, as hasPrimaryPods has found them
+	joins     annotation.GatewayJoinsRead       // of nodes
+	primaries map[string]map[names.Network]bool // by node, as hasPrimaryPods has found them
 
 	// In the network that is being settled:
 	*book

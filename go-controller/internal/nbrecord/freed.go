@@ -19,15 +19,15 @@ import (
 // now: the time at which each may be given again.
 func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]int64 {
 	out := session.Freed()
-	for _, p := range (Records{}).Unclaimed(s, session, session.Owners()) {
-		out[p] = math.MaxInt64
+	for _, r := range (Records{}).Unclaimed(s, session, session.Owners()) {
+		out[r] = math.MaxInt64
 	}
 	return out
 }
 
 // Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
 func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
-	view, joins := session.View(), map[*cluster.Node]annotation.GatewayJoins{}
+	view, joins := session.View(), annotation.GatewayJoinsRead{}
 	for _, o := range owners {
 		if !granted(o) {
 			continue
@@ -62,9 +62,9 @@ func given(view nb.View, o nb.Owner, ref nb.Ref) []names.Range {
 	case *nbdb.LogicalRouterPort:
 		switch m.ExternalIDs[names.RoleKey] {
 		case names.RoleRouterToJoin:
-			return single(network, m.Networks)
+			return addresses(network, ipnet.Prefixes(m.Networks))
 		case names.RoleRouterToPods: // of an exit, in the node's own subnet
-			return single(names.Own, m.Networks)
+			return addresses(names.Own, ipnet.Prefixes(m.Networks))
 		}
 	}
 	return nil
@@ -78,10 +78,9 @@ func ranges(network names.Network, prefixes []netip.Prefix) (out []names.Range) 
 	return out
 }
 
-// single is the addresses in a network among texts, also of those with a length.
+// single is the addresses in a network among texts.
 func single(network names.Network, texts []string) (out []names.Range) {
 	for _, text := range texts {
-		text, _, _ = strings.Cut(text, "/")
 		if a, err := netip.ParseAddr(text); err == nil {
 			out = append(out, names.Range{Network: network, Prefix: ipnet.Single(a)})
 		}
@@ -89,9 +88,8 @@ func single(network names.Network, texts []string) (out []names.Range) {
 	return out
 }
 
-// claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing. joins is what
-// was read before of nodes' annotations, which are long where there are many networks.
-func claims(s *cluster.State, o nb.Owner, joins map[*cluster.Node]annotation.GatewayJoins) (out []names.Range) {
+// claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing.
+func claims(s *cluster.State, o nb.Owner, joins annotation.GatewayJoinsRead) (out []names.Range) {
 	if o.Kind == names.KindPod {
 		pod := s.Pods[cluster.ParseName(o.Name)]
 		if pod == nil || !pod.WantsNetwork() {
@@ -108,11 +106,7 @@ func claims(s *cluster.State, o nb.Owner, joins map[*cluster.Node]annotation.Gat
 	if n == nil {
 		return nil
 	}
-	of, read := joins[n]
-	if !read {
-		of = annotation.ReadGatewayJoins(n.JoinAnnotated)
-		joins[n] = of
-	}
+	of := joins.Of(n.JoinAnnotated)
 	subnets, _, _ := annotation.NodeSubnetsIn(n.Annotated, network)
 	join, _, _ := of.In(network)
 	out = append(ranges(network, subnets), addresses(network, join)...)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/northbound-net/northbound/test/scale/central"
 )
 
 func TestPercentiles(t *testing.T) {
@@ -41,10 +43,10 @@ func TestValidate(t *testing.T) {
 			c.Only, c.Scale.Write = []string{phaseScale}, t.TempDir()
 		},
 		"--northd-nodes [250 100]: want ascending": func(c *Config) {
-			c.Only, c.Northd = []string{phaseNorthd}, Northd{Nodes: []int{250, 100}, Rounds: 1, Systems: []Release{{}}}
+			c.Only, c.Northd = []string{phaseNorthd}, Northd{Nodes: []int{250, 100}, Rounds: 1, Systems: []central.Release{{}}}
 		},
 		"--northd-rounds: want at least one": func(c *Config) {
-			c.Only, c.Northd = []string{phaseNorthd}, Northd{Nodes: []int{250}, Systems: []Release{{}}}
+			c.Only, c.Northd = []string{phaseNorthd}, Northd{Nodes: []int{250}, Systems: []central.Release{{}}}
 		},
 		"--sizes [300 200]: want ascending": func(c *Config) {
 			c.Only, c.Scale.Sizes = []string{phaseScale}, []int{300, 200}

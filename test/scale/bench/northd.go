@@ -25,11 +25,8 @@ const phaseNorthd = "northd"
 type Northd struct {
 	Nodes   []int // numbers of nodes, ascending
 	Rounds  int   // repetitions of each change
-	Systems []Release
+	Systems []central.Release
 }
-
-// Release is a root filesystem with OVN.
-type Release struct{ Root, Version string }
 
 // Each node has so many pods, and there are so many services for each node.
 const (
@@ -150,7 +147,7 @@ func (b *bench) podOn(ctx context.Context, i, pods, node int) error {
 }
 
 // northd measures one release at one size, and removes the objects that it made beside.
-func (b *bench) northd(ctx context.Context, s Release, g *grown, nodes int) (err error) {
+func (b *bench) northd(ctx context.Context, s central.Release, g *grown, nodes int) (err error) {
 	system, err := central.New(s.Root, filepath.Join(b.rig.Dir, s.Version), fmt.Sprint(nodes))
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/ovsdbwire"
 	"github.com/northbound-net/northbound/test/scale/process"
@@ -126,13 +127,8 @@ func (n *northd) sync(ctx context.Context) (time.Time, error) {
 // chassis makes a chassis for each node, as its ovn-controller does when it starts.
 func (n *northd) chassis(context.Context) error {
 	for i := range n.nodes {
-		id := chassisOf(i)
-		ops := []any{
-			map[string]any{"op": "insert", "table": "Encap", "uuid-name": "encap", "row": map[string]any{"type": "geneve",
-				"ip": fmt.Sprintf("198.18.%d.%d", i/250, 1+i%250), "chassis_name": id}},
-			map[string]any{"op": "insert", "table": "Chassis", "uuid": id, "row": map[string]any{"name": id,
-				"hostname": load.NodeName(i), "encaps": []any{"named-uuid", "encap"}}},
-		}
+		id := load.ChassisID(i)
+		ops := central.FakeChassis(id, load.NodeName(i), fmt.Sprintf("198.18.%d.%d", i/250, 1+i%250))
 		if err := n.sb.Transact(southbound, ops...); err != nil {
 			return fmt.Errorf("making the chassis of node %d: %w", i, err)
 		}
@@ -143,10 +139,10 @@ func (n *northd) chassis(context.Context) error {
 // bind binds to each chassis the ports that are on it.
 func (n *northd) bind(ctx context.Context) error {
 	for i := range n.nodes {
-		id := chassisOf(i)
-		ops := []any{bind("k8s-"+load.NodeName(i), id)}
+		id := load.ChassisID(i)
+		ops := []any{central.Bind("k8s-"+load.NodeName(i), id)}
 		for p := i * northdPods; p < (i+1)*northdPods; p++ {
-			ops = append(ops, bind(portOf(p, n.out.Pods), id))
+			ops = append(ops, central.Bind(portOf(p, n.out.Pods), id))
 		}
 		if err := n.sb.Transact(southbound, ops...); err != nil {
 			return fmt.Errorf("binding the ports of node %d: %w", i, err)
@@ -159,17 +155,8 @@ func (n *northd) bind(ctx context.Context) error {
 	return err
 }
 
-// chassisOf is the name of a node's chassis, as its Node says, and the UUID of its row.
-func chassisOf(node int) string { return fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", node) }
-
 // portOf is the logical port of the i-th pod, of a cluster that had so many before the changes.
 func portOf(i, pods int) string { return namespaceOf(i%pods) + "_" + load.PodName(i) }
-
-// bind has a chassis take a port, as ovn-controller does.
-func bind(port, chassis string) map[string]any {
-	return map[string]any{"op": "update", "table": "Port_Binding", "where": []any{[]any{"logical_port", "==", port}},
-		"row": map[string]any{"chassis": []any{"uuid", chassis}, "up": true}}
-}
 
 // memory measures what everybody has, and how much there is.
 func (n *northd) memory(ctx context.Context) (err error) {
@@ -205,7 +192,7 @@ func northdChanges() []northdChange {
 				i%n.nodes)
 		}, func(n *northd) error {
 			i := n.nextPod - 1
-			return n.sb.Transact(southbound, bind(portOf(i, n.out.Pods), chassisOf(i%n.nodes)))
+			return n.sb.Transact(southbound, central.Bind(portOf(i, n.out.Pods), load.ChassisID(i%n.nodes)))
 		}},
 		{"a service comes, without endpoints", func(ctx context.Context, n *northd) (load.Name, error) {
 			n.nextServed++

@@ -2,9 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/northbound-net/northbound/test/scale/central"
 )
 
 // Northds is what phase northd measured.
@@ -34,32 +34,9 @@ type northdSample struct {
 
 // Table is the results in Markdown: a column for each release, with a figure for each size in each cell.
 func (n *Northds) Table() string {
-	var versions, sizes []string
-	for _, r := range n.Results {
-		if !slices.Contains(versions, r.Version) {
-			versions = append(versions, r.Version)
-		}
-		if size := fmt.Sprint(r.Nodes); !slices.Contains(sizes, size) {
-			sizes = append(sizes, size)
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s nodes; %d pods and %d services for each;\n%s.\n\n", strings.Join(sizes, " / "), northdPods,
-		northdServices, n.Machine)
-	b.WriteString("| measured | OVN " + strings.Join(versions, " | OVN ") + " |\n|---" + strings.Repeat("|---",
-		len(versions)) + "|\n")
+	var lines []central.Line[northdResult]
 	line := func(what string, figure func(r northdResult) string) {
-		b.WriteString("| " + what)
-		for _, v := range versions {
-			var figures []string
-			for _, r := range n.Results {
-				if r.Version == v {
-					figures = append(figures, figure(r))
-				}
-			}
-			b.WriteString(" | " + strings.Join(figures, " / "))
-		}
-		b.WriteString(" |\n")
+		lines = append(lines, central.Line[northdResult]{What: what, Figure: figure})
 	}
 	line("logical flows", func(r northdResult) string { return fmt.Sprint(r.LogicalFlows) })
 	line("ovn-northd fills an empty Southbound database: time, s", func(r northdResult) string {
@@ -93,5 +70,7 @@ func (n *Northds) Table() string {
 		})
 		line("CPU time of the Southbound server, ms", of(func(s northdSample) time.Duration { return s.SBCPU }))
 	}
-	return b.String()
+	return fmt.Sprintf("%s nodes; %d pods and %d services for each;\n%s.\n\n%s",
+		central.Sizes(n.Results, func(r northdResult) string { return fmt.Sprint(r.Nodes) }), northdPods, northdServices,
+		n.Machine, central.Table(n.Results, func(r northdResult) string { return r.Version }, lines))
 }

@@ -61,15 +61,6 @@ func (c *Chassis) AddInterfaces(ctx context.Context, ports map[string]string) er
 	return c.vsctl(ctx, args...)
 }
 
-// RemoveInterfaces removes interfaces.
-func (c *Chassis) RemoveInterfaces(ctx context.Context, names []string) error {
-	var args []string
-	for _, name := range names {
-		args = append(args, "--", "del-port", "br-int", name)
-	}
-	return c.vsctl(ctx, args...)
-}
-
 // StartController starts ovn-controller.
 func (c *Chassis) StartController() (err error) {
 	c.Controller, err = c.system.Start("controller", "ovn-controller", "unix:"+c.system.Inside("conf.sock"))
@@ -102,6 +93,23 @@ func (c *Chassis) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// FakeChassis is the operations that make a chassis of a node, as its ovn-controller does when it starts. id is its
+// name, and the UUID of its row.
+func FakeChassis(id, node, ip string) []any {
+	return []any{
+		map[string]any{"op": "insert", "table": "Encap", "uuid-name": "encap", "row": map[string]any{"type": "geneve",
+			"ip": ip, "chassis_name": id}},
+		map[string]any{"op": "insert", "table": "Chassis", "uuid": id, "row": map[string]any{"name": id, "hostname": node,
+			"encaps": []any{"named-uuid", "encap"}}},
+	}
+}
+
+// Bind has a chassis take a port, as ovn-controller does.
+func Bind(port, chassis string) map[string]any {
+	return map[string]any{"op": "update", "table": "Port_Binding", "where": []any{[]any{"logical_port", "==", port}},
+		"row": map[string]any{"chassis": []any{"uuid", chassis}, "up": true}}
 }
 
 // Count counts the rows of a table of the Southbound database.

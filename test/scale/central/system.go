@@ -23,6 +23,9 @@ const (
 	mount        = "/mnt" // of the directory of sockets, in the root filesystem
 )
 
+// Release is a root filesystem with OVN.
+type Release struct{ Root, Version string }
+
 // System is a root filesystem, and a directory for what runs from it.
 type System struct {
 	Root, Dir string // Dir is on the host

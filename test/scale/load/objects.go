@@ -39,6 +39,9 @@ func Parallel(ctx context.Context, n int, do func(ctx context.Context, i int) er
 // NodeName is the name of the i-th node.
 func NodeName(i int) string { return fmt.Sprintf("node-%03d", i) }
 
+// ChassisID is the name of the i-th node's chassis, as its Node says. It is a UUID, and that of the chassis' row, too.
+func ChassisID(i int) string { return fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i) }
+
 // Nodes makes n Nodes with the chassis annotation of a node agent.
 func Nodes(ctx context.Context, kube kubernetes.Interface, n int) error {
 	return Parallel(ctx, n, func(ctx context.Context, i int) error { return Node(ctx, kube, i) })
@@ -48,7 +51,7 @@ func Nodes(ctx context.Context, kube kubernetes.Interface, n int) error {
 func Node(ctx context.Context, kube kubernetes.Interface, i int) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name:        NodeName(i),
-		Annotations: map[string]string{"k8s.ovn.org/node-chassis-id": fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", i)},
+		Annotations: map[string]string{"k8s.ovn.org/node-chassis-id": ChassisID(i)},
 	}}
 	if _, err := kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("making a node: %w", err)

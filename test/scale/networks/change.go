@@ -163,20 +163,20 @@ func (r *run) churn(ctx context.Context) (out Churned, err error) {
 	}); err != nil {
 		return out, err
 	}
-	began := time.Now()
+	var began time.Time
 	for made := 0; made < r.Churn; made += batch {
 		if err := r.comeAndGo(ctx, made); err != nil {
 			return out, fmt.Errorf("after %d networks: %w", made, err)
 		}
 		if made == 0 {
-			began = time.Now()
 			if out.Before, err = r.left(ctx); err != nil {
 				return out, err
 			}
+			began = time.Now()
 		}
 		out.Networks = made + batch
 	}
-	out.Each = time.Since(began) / time.Duration(max(1, out.Networks-batch))
+	out.Each = time.Since(began) / time.Duration(out.Networks-batch)
 	out.After, err = r.left(ctx)
 	return out, err
 }

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	northbound  = "OVN_Northbound"
-	southbound  = "OVN_Southbound"
-	openvswitch = "Open_vSwitch"
+	northbound = "OVN_Northbound"
+	southbound = "OVN_Southbound"
 )
 
 // nodes is how many nodes there are. Their subnets have room for the eth0 of all pods.
@@ -98,22 +97,15 @@ func (r *run) startMaster(ctx context.Context) (err error) {
 	return err
 }
 
-// chassisOf is the name of a node's chassis, as its Node says.
-func chassisOf(node int) string { return fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", node) }
-
 // startChassis starts the chassis of the first node, and makes that of the second.
 func (r *run) startChassis(ctx context.Context) error {
-	if err := r.chassis.StartSwitch(ctx, chassisOf(0)); err != nil {
+	if err := r.chassis.StartSwitch(ctx, load.ChassisID(0)); err != nil {
 		return err
 	}
 	if err := r.chassis.StartController(); err != nil {
 		return err
 	}
-	err := r.sb.Transact(southbound,
-		map[string]any{"op": "insert", "table": "Encap", "uuid-name": "encap", "row": map[string]any{"type": "geneve",
-			"ip": "192.0.2.1", "chassis_name": chassisOf(1)}},
-		map[string]any{"op": "insert", "table": "Chassis", "uuid": chassisOf(1), "row": map[string]any{
-			"name": chassisOf(1), "hostname": load.NodeName(1), "encaps": []any{"named-uuid", "encap"}}})
+	err := r.sb.Transact(southbound, central.FakeChassis(load.ChassisID(1), load.NodeName(1), "192.0.2.1")...)
 	if err != nil {
 		return fmt.Errorf("making a chassis: %w", err)
 	}
@@ -143,7 +135,8 @@ func (r *run) makePods(ctx context.Context, namespace string, from, to int) erro
 	return nil
 }
 
-// waitForPods waits until the pods of some namespaces have addresses in their networks. poll is how often it asks.
+// waitForPods waits until the pods of a namespace, or of all with "", have addresses in their networks. poll is how
+// often it asks.
 func (r *run) waitForPods(ctx context.Context, namespace string, poll time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -203,9 +196,7 @@ func (r *run) plug(ctx context.Context, pods map[string][]int) error {
 					r.nextPorts++
 					continue
 				}
-				bound = append(bound, map[string]any{"op": "update", "table": "Port_Binding",
-					"where": []any{[]any{"logical_port", "==", port}},
-					"row":   map[string]any{"chassis": []any{"uuid", chassisOf(1)}, "up": true}})
+				bound = append(bound, central.Bind(port, load.ChassisID(1)))
 			}
 		}
 	}

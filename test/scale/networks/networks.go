@@ -19,11 +19,8 @@ type Config struct {
 	Sizes   []int  // numbers of networks, ascending
 	Rounds  int    // repetitions of each change
 	Churn   int    // networks that are made and deleted at the end
-	Systems []System
+	Systems []central.Release
 }
-
-// System is a root filesystem with OVN.
-type System struct{ Root, Version string }
 
 // maxNetworks is how many networks the nodes' subnets have addresses for: in each, a network's exit has one, and every
 // pod has one. Changes need some more.
@@ -40,8 +37,12 @@ func (c Config) Check() error {
 		}
 		before = n
 	}
-	if len(c.Sizes) == 0 || len(c.Systems) == 0 || c.Rounds < 1 || c.Churn < 0 {
+	if len(c.Sizes) == 0 || len(c.Systems) == 0 || c.Rounds < 1 {
 		errs = append(errs, errors.New("--networks, --ovn, --networks-rounds: want at least one of each"))
+	}
+	if c.Churn < 0 || c.Churn%batch != 0 || c.Churn == batch { // they are counted after the first batch and the last
+		errs = append(errs, fmt.Errorf("--networks-churn %d: want 0, or a multiple of %d from %d on", c.Churn, batch,
+			2*batch))
 	}
 	return errors.Join(errs...)
 }
@@ -59,7 +60,8 @@ func Run(ctx context.Context, p rig.Programs, c Config, tell func(string)) (out 
 }
 
 // measure measures one release.
-func measure(ctx context.Context, p rig.Programs, c Config, s System, out *Results, tell func(string)) (err error) {
+func measure(ctx context.Context, p rig.Programs, c Config, s central.Release, out *Results,
+	tell func(string)) (err error) {
 	tell("networks: OVN " + s.Version + ": starting everything")
 	r := &run{Config: c, tell: tell, computed: load.NewTracker("the Southbound database"),
 		installed: load.NewTracker("the chassis")}
@@ -94,9 +96,12 @@ func measure(ctx context.Context, p rig.Programs, c Config, s System, out *Resul
 	}
 	tell(fmt.Sprintf("networks: OVN %s: %d networks are made and deleted", s.Version, c.Churn))
 	churned, err := r.churn(ctx)
+	if err != nil {
+		return err
+	}
 	churned.Version = s.Version
 	out.Churned = append(out.Churned, churned)
-	return err
+	return nil
 }
 
 // size makes so many networks, and measures them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/netns"
 	"github.com/northbound-net/northbound/test/scale/rig"
@@ -29,7 +30,8 @@ func TestManyNetworks(t *testing.T) {
 	programs := rig.Programs{APIServer: filepath.Join(bin, "sandbox-apiserver"), OVNKube: filepath.Join(bin, "ovnkube"),
 		Schema: "/usr/share/ovn/ovn-nb.ovsschema"}
 	r, err := Run(t.Context(), programs, Config{Kinds: filepath.Join(repository, load.NetworkKinds), Sizes: []int{4, 12},
-		Rounds: 1, Churn: 2 * batch, Systems: []System{{root, "tested"}}}, func(what string) { t.Log(what) })
+		Rounds: 1, Churn: 2 * batch, Systems: []central.Release{{Root: root, Version: "tested"}}},
+		func(what string) { t.Log(what) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func TestManyNetworks(t *testing.T) {
 }
 
 func valid() Config {
-	return Config{Sizes: []int{100, 300}, Rounds: 5, Churn: 1000, Systems: []System{{Version: "25.03"}}}
+	return Config{Sizes: []int{100, 300}, Rounds: 5, Churn: 1000, Systems: []central.Release{{Version: "25.03"}}}
 }
 
 func TestCheck(t *testing.T) {
@@ -56,6 +58,7 @@ func TestCheck(t *testing.T) {
 		"--networks [2000]: want ascending":           func(c *Config) { c.Sizes = []int{2000} },
 		"--networks-rounds: want at least one":        func(c *Config) { c.Rounds = 0 },
 		"--networks, --ovn, --networks-rounds: want ": func(c *Config) { c.Systems = nil },
+		"--networks-churn 50: want 0, or a multiple":  func(c *Config) { c.Churn = batch },
 	} {
 		c := valid()
 		change(&c)

@@ -2,10 +2,10 @@ package networks
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/process"
 )
 
@@ -87,32 +87,14 @@ func (r *Results) Violations() (out []string) {
 
 // Table is the results in Markdown: a column for each release, with a figure for each size in each cell.
 func (r *Results) Table() string {
-	var versions, sizes []string
-	for _, x := range r.Results {
-		if !slices.Contains(versions, x.Version) {
-			versions = append(versions, x.Version)
-		}
-		if size := fmt.Sprint(x.Networks); !slices.Contains(sizes, size) {
-			sizes = append(sizes, size)
-		}
+	var all []central.Line[Result]
+	for _, l := range lines() {
+		all = append(all, central.Line[Result](l))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s networks, with a pod on each of %d nodes;\n%s.\n\n", strings.Join(sizes, " / "), nodes, r.Machine)
-	b.WriteString("| measured | OVN " + strings.Join(versions, " | OVN ") + " |\n|---" + strings.Repeat("|---",
-		len(versions)) + "|\n")
-	for _, l := range lines() {
-		b.WriteString("| " + l.what)
-		for _, v := range versions {
-			var figures []string
-			for _, x := range r.Results {
-				if x.Version == v {
-					figures = append(figures, l.figure(x))
-				}
-			}
-			b.WriteString(" | " + strings.Join(figures, " / "))
-		}
-		b.WriteString(" |\n")
-	}
+	fmt.Fprintf(&b, "%s networks, with a pod on each of %d nodes;\n%s.\n\n%s",
+		central.Sizes(r.Results, func(x Result) string { return fmt.Sprint(x.Networks) }), nodes, r.Machine,
+		central.Table(r.Results, func(x Result) string { return x.Version }, all))
 	for _, c := range r.Churned {
 		fmt.Fprintf(&b, "\nOVN %s: %d networks came and went, %s each. The Northbound database has %d rows before and %d "+
 			"after,\nthe Southbound one %d and %d logical flows, the node %d and %d flows. ovn-northd takes %s MB before and "+
@@ -127,8 +109,8 @@ func (r *Results) Table() string {
 
 // line is a line of the table.
 type line struct {
-	what   string
-	figure func(Result) string
+	What   string
+	Figure func(Result) string
 }
 
 func lines() []line {

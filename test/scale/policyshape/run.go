@@ -24,9 +24,6 @@ type Config struct {
 	Limit  time.Duration // of each load
 }
 
-// System is a root filesystem with OVN.
-type System struct{ Root, Version string }
-
 // Sample is what one event, or the median of several, has cost.
 type Sample struct {
 	Northd, Controller, OpenFlow time.Duration // CPU time of ovn-northd, ovn-controller, ovs-vswitchd
@@ -59,7 +56,7 @@ type Result struct {
 
 // Run measures each load on a system, and hands out each result as it is there. It must run in network and mount
 // namespaces of its own. w gets progress messages.
-func Run(ctx context.Context, s System, c Config, w io.Writer, done func(Result) error) (err error) {
+func Run(ctx context.Context, s central.Release, c Config, w io.Writer, done func(Result) error) (err error) {
 	dir, err := os.MkdirTemp("", "policyshape")
 	if err != nil {
 		return fmt.Errorf("making a directory: %w", err)

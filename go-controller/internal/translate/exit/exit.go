@@ -236,9 +236,9 @@ func first(subnets []netip.Prefix, is4 bool) (a netip.Addr, ok bool) {
 
 // guards keep both sides apart. Into the network come only answers, and what is for a service that is reachable from
 // outside: connection tracking or a load balancer of the exit has given them the pod's address as the destination. What
-// is sent to a pod's address itself is dropped, and what pretends to be of the network. Out of the
-// network goes nothing that is for the cluster's own pods, Services and routers, unless a load balancer of the exit has
-// chosen the destination, or it answers such a connection.
+// is sent to a pod's address itself is dropped, and what pretends to be of the network. Out of the network goes nothing
+// that is for the cluster's own pods, Services and routers, unless a load balancer of the exit has chosen the
+// destination, or it answers such a connection.
 func (r exitRows) guards() []nb.Row {
 	var rows []nb.Row
 	drop := func(role string, match string) {

@@ -20,9 +20,9 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
 	"github.com/northbound-net/northbound/test/scale/bench"
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/netns"
-	"github.com/northbound-net/northbound/test/scale/networks"
 )
 
 // The exit codes.
@@ -92,17 +92,14 @@ func run(ctx context.Context, args []string, out, w io.Writer) int {
 func (c config) needsReleases() bool { return c.Runs("northd") || c.Runs("networks") }
 
 // take has the phases that measure releases of OVN measure these.
-func (c *config) take(releases []bench.Release) {
-	c.Northd.Systems = releases
-	for _, r := range releases {
-		c.Networks.Systems = append(c.Networks.Systems, networks.System(r))
-	}
+func (c *config) take(releases []central.Release) {
+	c.Northd.Systems, c.Networks.Systems = releases, releases
 }
 
 // provide returns the root filesystems of releases, and makes them first if need be.
-func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (out []bench.Release, err error) {
+func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (out []central.Release, err error) {
 	for _, choice := range choices {
-		var r bench.Release
+		var r central.Release
 		if r.Root, err = rootfs.Ensure(ctx, rootfs.DefaultCache, choice, progress.New(w)); err != nil {
 			return nil, err
 		}
@@ -154,7 +151,7 @@ func parse(args []string, w io.Writer) (c config, err error) {
 	f.IntVar(&c.Northd.Rounds, "northd-rounds", 5, "`NUMBER` of changes of each kind in phase northd")
 	f.StringVar(&many, "networks", "100,300", "`NUMBERS` of networks in phase networks, comma-separated, ascending")
 	f.IntVar(&c.Networks.Rounds, "networks-rounds", 5, "`NUMBER` of changes of each kind in phase networks")
-	f.IntVar(&c.Networks.Churn, "networks-churn", 1000, "`NUMBER` of networks that come and go in phase networks")
+	f.IntVar(&c.Networks.Churn, "networks-churn", 1000, "`NUMBER` of networks that come and go, 50 at once")
 	f.StringVar(&c.Networks.Kinds, "networks-kinds", filepath.Join(bin, "..", load.NetworkKinds), "`PATH` of the "+
 		"manifest that declares UserDefinedNetworks")
 	if err := f.Parse(args); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/northbound-net/northbound/test/sandbox/progress"
 	"github.com/northbound-net/northbound/test/sandbox/rootfs"
+	"github.com/northbound-net/northbound/test/scale/central"
 	"github.com/northbound-net/northbound/test/scale/netns"
 	"github.com/northbound-net/northbound/test/scale/policyshape"
 )
@@ -72,9 +73,9 @@ func run(ctx context.Context, args []string, out, w io.Writer) int {
 }
 
 // provide returns the root filesystems, and makes them first if need be.
-func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (systems []policyshape.System, err error) {
+func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (systems []central.Release, err error) {
 	for _, choice := range choices {
-		var s policyshape.System
+		var s central.Release
 		if s.Root, err = rootfs.Ensure(ctx, rootfs.DefaultCache, choice, progress.New(w)); err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func provide(ctx context.Context, choices []rootfs.Choice, w io.Writer) (systems
 	return systems, nil
 }
 
-func measure(ctx context.Context, c config, systems []policyshape.System, out, w io.Writer) error {
+func measure(ctx context.Context, c config, systems []central.Release, out, w io.Writer) error {
 	for _, s := range systems {
 		err := policyshape.Run(ctx, s, c.Config, w, func(r policyshape.Result) error {
 			return policyshape.Append(c.results, r)
