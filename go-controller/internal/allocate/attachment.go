@@ -194,7 +194,7 @@ func (u *update) describe(p port, err error) string {
 	var full fullError
 	switch {
 	case !errors.As(err, &full):
-		return fmt.Sprintf("annotation %s: %v: the pod waits for it", u.askedBy(), err)
+		return fmt.Sprintf("annotation %s: %v: the pod waits for it", u.askedBy(p.asked), err)
 	case u.shared != nil:
 		return err.Error() + " of the network: the pod waits for one; one that another pod had is free after a minute"
 	}
@@ -202,12 +202,20 @@ func (u *update) describe(p port, err error) string {
 		err, p.pod.Node)
 }
 
-// askedBy is the annotation in which a pod asks for addresses in this network.
-func (u *update) askedBy() string {
+// askedBy is the annotation in which a pod asks for this in the network.
+func (u *update) askedBy(asked cluster.Asked) string {
 	if u.network.Primary {
-		return annotation.DefaultNetwork
+		return preferredBy(asked)
 	}
 	return annotation.NetworkRequests
+}
+
+// preferredBy is the annotation in which a pod asks for this in its primary network.
+func preferredBy(asked cluster.Asked) string {
+	if asked == (cluster.Asked{Claim: asked.Claim}) {
+		return annotation.PrimaryClaim
+	}
+	return annotation.DefaultNetwork
 }
 
 // patchPods writes what pods hold in every network, one patch a pod.
@@ -362,13 +370,9 @@ func (u *update) reportUnused(pod *cluster.Pod) {
 	if pod.Preferred == (cluster.Asked{}) || pod.Preferred.Unserved != "" || ns == nil || ns.InPrimary() {
 		return
 	}
-	by := annotation.DefaultNetwork
-	if pod.Preferred == (cluster.Asked{Claim: pod.Preferred.Claim}) {
-		by = annotation.PrimaryClaim
-	}
 	u.Problems = append(u.Problems, cluster.Problem{Ref: pod.Ref(), UID: pod.UID, Reason: ReasonNoPrimary,
 		Message: fmt.Sprintf("annotation %s: it has no effect, since namespace %s has no primary network; want a pod "+
-			"without it, or a namespace with the label %s", by, ns.Name, names.PrimaryLabel)})
+			"without it, or a namespace with the label %s", preferredBy(pod.Preferred), ns.Name, names.PrimaryLabel)})
 }
 
 // networkStatus is the annotation that tells users which interfaces a pod has.

@@ -15,6 +15,13 @@ import (
 type Database struct {
 	schema *Schema
 	rows   map[Ref]model.Model
+	index  *index // of the rows as they are; nil after a change
+}
+
+// index answers what a plan asks for each of its rows.
+type index struct {
+	owned   map[Owner][]Ref
+	parents map[Ref][]Slot
 }
 
 // NewDatabase is an empty database.
@@ -23,11 +30,15 @@ func NewDatabase(s *Schema) *Database {
 }
 
 // Put adds a row, or replaces it, without regard to marks.
-func (d *Database) Put(m model.Model) { d.rows[d.schema.Ref(m)] = model.Clone(m) }
+func (d *Database) Put(m model.Model) {
+	d.index = nil
+	d.rows[d.schema.Ref(m)] = model.Clone(m)
+}
 
 // Drop removes a row, the rows that only it kept, and every reference to what is gone, as an operator does who removes
 // the row by hand.
 func (d *Database) Drop(r Ref) {
+	d.index = nil
 	delete(d.rows, r)
 	d.collect(func(column) bool { return true })
 }
@@ -49,44 +60,44 @@ func (d *Database) Rows(table string) []model.Model {
 
 // Owners lists every owner that a mark names.
 func (d *Database) Owners() []Owner {
-	seen := map[Owner]bool{}
-	for _, m := range d.rows {
-		if k, ok := d.schema.Mark(m); ok {
-			seen[k.Owner] = true
-		}
-	}
-	return slices.SortedFunc(maps.Keys(seen), Owner.Compare)
+	return slices.SortedFunc(maps.Keys(d.indexed().owned), Owner.Compare)
 }
 
 // Owned implements View.
-func (d *Database) Owned(o Owner) []Ref {
-	var out []Ref
-	for r, m := range d.rows {
-		if k, ok := d.schema.Mark(m); ok && k.Owner == o {
-			out = append(out, r)
-		}
-	}
-	return out
-}
+func (d *Database) Owned(o Owner) []Ref { return d.indexed().owned[o] }
 
-// Row implements View.
+// Row implements View. Who changes the row puts it again.
 func (d *Database) Row(r Ref) model.Model { return d.rows[r] }
 
 // Parents implements View.
 func (d *Database) Parents(r Ref) []Slot {
-	var out []Slot
 	if d.rows[r] == nil {
 		return nil // collect has removed every reference to it
 	}
-	for _, m := range d.rows {
-		for sl, members := range d.schema.SlotMembers(m) {
-			if d.schema.Child(sl) == r.Table && slices.Contains(members, r.UUID) {
-				out = append(out, sl)
+	return d.indexed().parents[r]
+}
+
+// indexed is the index of the rows.
+func (d *Database) indexed() *index {
+	if d.index != nil {
+		return d.index
+	}
+	d.index = &index{owned: map[Owner][]Ref{}, parents: map[Ref][]Slot{}}
+	for r, m := range d.rows {
+		if k, ok := d.schema.Mark(m); ok {
+			d.index.owned[k.Owner] = append(d.index.owned[k.Owner], r)
+		}
+		for _, sl := range d.schema.Slots(m) {
+			for _, uuid := range d.schema.Members(m, sl.Column) {
+				child := Ref{d.schema.Child(sl), uuid}
+				d.index.parents[child] = append(d.index.parents[child], sl)
 			}
 		}
 	}
-	slices.SortFunc(out, compareSlots)
-	return out
+	for _, slots := range d.index.parents {
+		slices.SortFunc(slots, compareSlots)
+	}
+	return d.index
 }
 
 // Lists implements View.
@@ -103,6 +114,7 @@ func (d *Database) Lacks(string, string) bool { return false }
 
 // Apply carries plans out as one transaction. After an error the content is undefined.
 func (d *Database) Apply(plans ...Plan) error {
+	d.index = nil
 	for _, p := range plans {
 		for _, rc := range p.Rows {
 			if err := d.applyRow(rc); err != nil {

@@ -226,10 +226,12 @@ func TestLoadBalancerGroupUnderStandIn(t *testing.T) {
 		t.Errorf("%+v is marked as of %v: %v; want %v with all load balancers", group, k, ok, owner)
 	}
 	group.Name = "stolen"
+	v.Put(group)
 	if ps := plans(t, g.s, v, w); len(ps) != 1 || !strings.Contains(text(ps), `name  ~ "stolen" -> "zoneLBGroup_a"`) {
 		t.Errorf("a name that somebody changed is not put right:\n%s", text(ps))
 	}
 	group.Name = names.ZoneLBGroup("a")
+	v.Put(group)
 	delete(w, owner)
 	delete(w, service)
 	applyAll(t, v.Database, plans(t, g.s, v, w))

@@ -194,6 +194,7 @@ func TestDuplicateMarks(t *testing.T) {
 			db.Put(c)
 			parent := db.Row(db.Parents(g.s.Ref(m))[0].In).(*nbdb.LogicalSwitch)
 			parent.Ports = append(parent.Ports, c.UUID)
+			db.Put(parent)
 			copies++
 		}
 		ps := plans(t, g.s, db, w)

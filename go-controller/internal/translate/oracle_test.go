@@ -103,12 +103,8 @@ func (m *master) transact(dirty map[nb.Owner]bool) error {
 // owned counts the rows of each owner in the database.
 func (m *master) owned() map[nb.Owner]int {
 	out := map[nb.Owner]int{}
-	for _, table := range m.Schema.Tables() {
-		for _, row := range m.db.Rows(table) {
-			if k, ok := m.Schema.Mark(row); ok {
-				out[k.Owner]++
-			}
-		}
+	for _, o := range m.db.Owners() {
+		out[o] = len(m.db.Owned(o))
 	}
 	return out
 }
@@ -243,6 +239,7 @@ func run(t *testing.T, p *path, m *master, batches int, each func()) {
 func TestIncrementalEqualsFull(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			m := newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
 			n := 0
 			p := newPath(seed)
@@ -261,6 +258,7 @@ func TestIncrementalEqualsFull(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			p, m := newPath(seed), newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
 			run(t, p, m, 150, func() {})
 			again := unstarted(perhapsTenants(seed), blue(smallCluster().Subnets...))

@@ -89,9 +89,11 @@ func (w world) acl(in, what, match string) string {
 	w.Put(a)
 	if row, is := w.Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid(in)}).(*nbdb.LogicalSwitch); is {
 		row.ACLs = append(row.ACLs, a.UUID)
+		w.Put(row)
 	}
 	if row, is := w.Row(nb.Ref{Table: nbdb.PortGroupTable, UUID: uuid("group " + in)}).(*nbdb.PortGroup); is {
 		row.ACLs = append(row.ACLs, a.UUID)
+		w.Put(row)
 	}
 	return a.UUID
 }
@@ -266,6 +268,7 @@ func TestSeveralRouters(t *testing.T) {
 	db.Put(&nbdb.LogicalSwitchPort{UUID: uuid("other"), Name: "other", Type: "router"})
 	row := db.Row(nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: uuid("n1")}).(*nbdb.LogicalSwitch)
 	row.Ports = append(slices.Clone(row.Ports), uuid("other"))
+	db.Put(row)
 	for _, port := range []string{"stor-n1", "other"} {
 		db.acl("n1", "to-lport drop 10 0", fmt.Sprintf("outport == %q", port))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -149,11 +150,25 @@ func AskOn(ctx context.Context, m *member.Member, protocol string, to netip.Addr
 	return answer(out, err)
 }
 
-// AskIn is AskOn for a pod.
+// AskIn is AskOn for a pod of the namespace default.
 func AskIn(ctx context.Context, c *sandbox.Cluster, pod, protocol string, to netip.AddrPort) string {
-	out, err := c.Kubectl(ctx, append([]string{"exec", pod, "--", EchoInPod},
-		question(protocol, to)...)...).CombinedOutput()
+	return AskFrom(ctx, c, "default", pod, protocol, to)
+}
+
+// AskFrom is AskOn for a pod: the question goes out of the pod's network, without kubectl exec.
+func AskFrom(ctx context.Context, c *sandbox.Cluster, namespace, pod, protocol string, to netip.AddrPort) string {
+	cmd, err := EchoFrom(ctx, c, namespace, pod, question(protocol, to)...)
+	if err != nil {
+		return err.Error()
+	}
+	out, err := cmd.CombinedOutput()
 	return answer(string(out), err)
+}
+
+// EchoFrom returns Echo with arguments, to run in the network of a pod.
+func EchoFrom(ctx context.Context, c *sandbox.Cluster, namespace, pod string, args ...string) (*exec.Cmd, error) {
+	program := filepath.Join(c.Options.BinDir, filepath.Base(Echo))
+	return c.PodNetworkCommand(ctx, namespace, pod, append([]string{program}, args...)...)
 }
 
 func question(protocol string, to netip.AddrPort) []string {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +98,17 @@ func AwaitOutput(t *testing.T, n *node.Node, want string, argv ...string) {
 func Eventually(t *testing.T, what string, ok func(context.Context) string) {
 	t.Helper()
 	Within(t, deadline, what, ok)
+}
+
+// AtOnce asks all at once, and returns what is wrong of each, or "". Where no answer is right, each waits for one.
+func AtOnce(checks ...func() string) string {
+	wrong := make([]string, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { wrong[i] = check() })
+	}
+	all.Wait()
+	return strings.Join(slices.DeleteFunc(wrong, func(s string) bool { return s == "" }), "\n")
 }
 
 // Within is Eventually with a longer deadline.

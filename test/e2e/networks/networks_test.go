@@ -128,12 +128,7 @@ func on(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) (out []n
 
 // ask asks the server at an address from a pod, and returns the name that answers.
 func ask(ctx context.Context, c *sandbox.Cluster, namespace, pod, protocol string, to netip.Addr) string {
-	out, err := c.Kubectl(ctx, "exec", "-n", namespace, pod, "--", machines.EchoInPod, "ask", protocol,
-		netip.AddrPortFrom(to, 8080).String(), "1", "1s").CombinedOutput()
-	if err != nil {
-		return fmt.Sprintf("%v: %s", err, out)
-	}
-	name, _, _ := strings.Cut(string(out), " ")
+	name, _, _ := strings.Cut(machines.AskFrom(ctx, c, namespace, pod, protocol, netip.AddrPortFrom(to, 8080)), " ")
 	return name
 }
 

@@ -59,17 +59,20 @@ type reached struct{ tcp, udp bool }
 // expect waits until a pod gets answers from the server at each address by just these protocols.
 func expect(t *testing.T, c *sandbox.Cluster, from string, to []netip.Addr, want reached) {
 	t.Helper()
-	for _, a := range to {
-		for protocol, answered := range map[string]bool{"tcp": want.tcp, "udp": want.udp} {
-			what := fmt.Sprintf("%s asks %s by %s", from, a, protocol)
-			machines.Eventually(t, what, func(ctx context.Context) string {
-				if got := ask(ctx, c, "ring", from, protocol, a); (got == "server") != answered {
-					return fmt.Sprintf("%q, want an answer: %v", got, answered)
-				}
-				return ""
-			})
+	machines.Eventually(t, from+" asks", func(ctx context.Context) string {
+		var checks []func() string
+		for _, a := range to {
+			for protocol, answered := range map[string]bool{"tcp": want.tcp, "udp": want.udp} {
+				checks = append(checks, func() string {
+					if got := ask(ctx, c, "ring", from, protocol, a); (got == "server") != answered {
+						return fmt.Sprintf("%s by %s: %q, want an answer: %v", a, protocol, got, answered)
+					}
+					return ""
+				})
+			}
 		}
-	}
+		return machines.AtOnce(checks...)
+	})
 }
 
 // TestFurther checks policies of further interfaces, macvlans and Multus, on a cluster of their own.
@@ -182,10 +185,13 @@ func born(t *testing.T, c *sandbox.Cluster, topology string) {
 	var outputs []*strings.Builder
 	for _, to := range []string{"10.66.0.77:8080", "[fd66::77]:8080"} {
 		for _, from := range []string{"friend", "neighbour"} {
-			cmd := c.Kubectl(t.Context(), "exec", "-n", "ring", from, "--", machines.EchoInPod, "ask", "udp", to, "500", "20ms")
 			out := &strings.Builder{}
-			cmd.Stdout = out
-			if err := cmd.Start(); err != nil {
+			cmd, err := machines.EchoFrom(t.Context(), c, "ring", from, "ask", "udp", to, "500", "20ms")
+			if err == nil {
+				cmd.Stdout = out
+				err = cmd.Start()
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			asking, outputs = append(asking, cmd), append(outputs, out)

@@ -103,7 +103,13 @@ func tryManagementPorts(t *testing.T, c *sandbox.Cluster) {
 			count := countPackets(t, n.Member, link)
 			for _, a := range machines.ManagementAddresses(t, c, n.Spec.Name) {
 				to := netip.AddrPortFrom(a, 7777)
-				machines.Kubectl(t, c, "", "exec", "-n", ns, pod, "--", machines.EchoInPod, "flood", to.String(), "20", "10")
+				cmd, err := machines.EchoFrom(t.Context(), c, ns, pod, "flood", to.String(), "20", "10")
+				if err == nil {
+					err = cmd.Run()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
 				if pod == "red-1" {
 					_ = askService(t.Context(), c, ns, pod, "tcp", to)
 				}

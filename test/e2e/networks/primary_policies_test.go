@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
@@ -58,19 +57,21 @@ type question struct {
 func (t tenant) asks(from string, questions ...question) {
 	t.Helper()
 	machines.Eventually(t.T, t.pod(from)+" asks", func(ctx context.Context) string {
-		wrong := make([]string, len(questions))
-		var all sync.WaitGroup
-		for i, q := range questions {
-			all.Go(func() {
-				out, err := t.c.Kubectl(ctx, "exec", "-n", t.ns, t.pod(from), "--", machines.EchoInPod, "ask", q.protocol,
-					q.to.String(), "1", "1s").CombinedOutput()
-				if got := err == nil && len(out) > 0; got != q.answered {
-					wrong[i] = fmt.Sprintf("%s by %s, want an answer: %v, but %v: %s\n", q.to, q.protocol, q.answered, err, out)
+		var checks []func() string
+		for _, q := range questions {
+			checks = append(checks, func() string {
+				cmd, err := machines.EchoFrom(ctx, t.c, t.ns, t.pod(from), "ask", q.protocol, q.to.String(), "1", "1s")
+				if err != nil {
+					return err.Error()
 				}
+				out, err := cmd.CombinedOutput()
+				if got := err == nil && len(out) > 0; got != q.answered {
+					return fmt.Sprintf("%s by %s, want an answer: %v, but %v: %s", q.to, q.protocol, q.answered, err, out)
+				}
+				return ""
 			})
 		}
-		all.Wait()
-		return strings.Join(wrong, "")
+		return machines.AtOnce(checks...)
 	})
 }
 
@@ -102,10 +103,9 @@ func (t tenant) api(from string, answered bool) {
 	const want = "HTTP request to an HTTPS server"
 	machines.Eventually(t.T, fmt.Sprintf("%s asks the API, want an answer: %v", t.pod(from), answered),
 		func(ctx context.Context) string {
-			out, err := t.c.Kubectl(ctx, "exec", "-n", t.ns, t.pod(from), "--", machines.EchoInPod, "ask", "tcp",
-				"10.96.0.1:443", "1", "1s").CombinedOutput()
-			if strings.Contains(string(out), want) != answered {
-				return fmt.Sprintf("%v: %s", err, out)
+			got := machines.AskFrom(ctx, t.c, t.ns, t.pod(from), "tcp", netip.MustParseAddrPort("10.96.0.1:443"))
+			if strings.Contains(got, want) != answered {
+				return got
 			}
 			return ""
 		})
@@ -219,11 +219,14 @@ func (t tenant) born() {
 		for _, is4 := range []bool{true, false} {
 			a := netip.MustParseAddr(fmt.Sprintf(family[is4], taken+i))
 			asked[a.String()] = true
-			cmd := t.c.Kubectl(t.Context(), "exec", "-n", t.ns, t.pod("friend"), "--", machines.EchoInPod, "ask", "udp",
-				netip.AddrPortFrom(a, 8080).String(), "500", "20ms")
 			out := &strings.Builder{}
-			cmd.Stdout = out
-			if err := cmd.Start(); err != nil {
+			cmd, err := machines.EchoFrom(t.Context(), t.c, t.ns, t.pod("friend"), "ask", "udp",
+				netip.AddrPortFrom(a, 8080).String(), "500", "20ms")
+			if err == nil {
+				cmd.Stdout = out
+				err = cmd.Start()
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			asking, outputs = append(asking, cmd), append(outputs, out)

@@ -1,10 +1,12 @@
 package kinds
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"strings"
 
+	documents "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -43,7 +45,12 @@ func parseOpenPorts(raw string) (out []cluster.OpenPort, err error) {
 	if len(raw) > mostOpenPortsText {
 		return nil, fmt.Errorf("it has %d bytes, want at most %d", len(raw), mostOpenPortsText)
 	}
-	if err := yaml.UnmarshalStrict([]byte(raw), &list); err != nil {
+	d := documents.NewYAMLReader(bufio.NewReader(strings.NewReader(raw)))
+	first, _ := d.Read()
+	if _, err := d.Read(); err == nil {
+		return nil, errors.New("it has several YAML documents, want one")
+	}
+	if err := yaml.UnmarshalStrict(first, &list); err != nil {
 		return nil, errors.New("it is no list of protocol and port")
 	}
 	if len(list) > mostOpenPorts {

@@ -18,6 +18,7 @@ func TestDecodeOpenPorts(t *testing.T) {
 		`[{"protocol": "UDP", "port": 53}, {"protocol": "icmp"}]`:                             "icmp, udp/53",
 		"[{protocol: tcp, port: 443}, {protocol: tcp, port: 80}, {protocol: tcp, port: 443}]": "tcp/80, tcp/443",
 		"[{protocol: sctp, port: 65535}]":                                                     "sctp/65535",
+		"---\n- {protocol: tcp, port: 80}\n":                                                  "tcp/80",
 		"[]":                                                                                  "",
 		"":                                                                                    "",
 
@@ -29,8 +30,9 @@ func TestDecodeOpenPorts(t *testing.T) {
 		"[{protocol: igmp, port: 8}]":                      `!entry 0 has protocol "igmp", want tcp, udp, sctp or icmp`,
 		"[{protocol: tcp, port: 80, host: 1}]":             "!it is no list",
 		"tcp: 80":                                          "!it is no list",
-		many:                                               "!it has 33 entries, want at most 32",
-		"#" + strings.Repeat(" ", 4096):                    "!it has 4097 bytes, want at most 4096",
+		"- {protocol: icmp}\n---\n- {protocol: icmp}\n":    "!it has several YAML documents, want one",
+		many:                            "!it has 33 entries, want at most 32",
+		"#" + strings.Repeat(" ", 4096): "!it has 4097 bytes, want at most 4096",
 	} {
 		got, problems := decode[*cluster.Pod](t, &corev1.Pod{
 			ObjectMeta: meta("red", "p", map[string]string{annotation.OpenPorts: raw})})
