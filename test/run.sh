@@ -52,6 +52,13 @@ again() {
 
 compile() { for m in . test test/oracles; do go list -C "$m" -deps -test -export ./... >/dev/null || return; done; }
 
+# Four packages of the product at a time: most of them wait, for namespaces of the kernel and for servers. The longest
+# come first.
+long=(./go-controller/internal/{nicmove,translate,agent,cni,doctor,reconcile,hostnet/nft,translate/...,ovsdb})
+product() {
+  { go list "${long[@]}"; go list ./...; } | awk '!seen[$0]++' | xargs go test -count=1 -p 4 -timeout 20m
+}
+
 # Packages whose goroutines share memory, and whose tests take seconds: all of them together about one minute.
 shared=(./go-controller/internal/{kube/...,liveness,resolve,master,newkind,daemon,scrape,metrics,ovsdb/replica})
 compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${shared[@]}" >/dev/null; }
@@ -84,7 +91,7 @@ beside() {
     SANDBOX_BESIDE=1 xargs go test -C test -count=1 -p 2 -timeout 40m -skip "$alone"
 }
 
-timed "product: unit, golden, oracle, fuzz seeds, integration" go test -count=1 -timeout 20m ./...
+timed "product: unit, golden, oracle, fuzz seeds, integration" product
 timed "product: data races" races
 timed "policies: what libraries of others say" go test -C test/oracles -count=1 -timeout 20m -v ./...
 timed "clusters, two at a time: scale, end to end" beside

@@ -38,6 +38,7 @@ type Clients struct {
 	Kube    kubernetes.Interface
 	Patches rest.Interface              // for annotation patches; answers are not decoded
 	Dynamic dynamic.Interface           // for kinds that client-go does not know
+	Kinds   *Discovery                  // which kinds there are; nil if nobody can tell
 	leases  coordinationv1.LeasesGetter // for Leases of gateways; nil for Kube's
 }
 
@@ -66,6 +67,7 @@ func New(k config.Kubernetes, agent string) (*Clients, error) {
 			return err
 		},
 		func() (err error) { c.Dynamic, err = dynamic.NewForConfig(rc); return err },
+		func() (err error) { c.Kinds, err = newDiscovery(rc); return err },
 		func() (err error) { c.leases, err = leaseClient(protobuf(rc)); return err },
 	} {
 		if err := prepare(); err != nil {

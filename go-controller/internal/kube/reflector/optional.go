@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// askAgain is how long an optional kind that the API server does not serve is taken to have no objects.
+// askAgain is how long an optional kind that the API server does not serve is taken to have no objects, unless the API
+// server tells that it serves other kinds than before.
 const askAgain = time.Minute
 
 // optionalListWatch is lw for a kind that the API server may not serve. As long as it does not know the kind there are
@@ -20,8 +21,10 @@ const askAgain = time.Minute
 // API server that boots may not know yet what it served before, and that must not remove the objects. If it says
 // nothing else for as long as that, somebody has removed the kind. A refusal is always an error: there may be objects.
 // existed, unless nil, is asked at the first "no such kind" whether the kind was served before this program started.
+// served may end the wait early.
 func optionalListWatch(
 	lw *cache.ListWatch, none func() runtime.Object, again time.Duration, existed func(context.Context) bool,
+	served *Served,
 ) *cache.ListWatch {
 	k := optionalKind{again: again, existed: existed}
 	return &cache.ListWatch{
@@ -39,7 +42,10 @@ func optionalListWatch(
 				return w, err
 			}
 			quiet := watch.NewFake()
-			time.AfterFunc(again, quiet.Stop)
+			go func() {
+				served.wait(ctx, again)
+				quiet.Stop()
+			}()
 			return quiet, nil
 		},
 	}

@@ -54,7 +54,7 @@ func TestOptionalListWatch(t *testing.T) {
 					w.Add(&there)
 					return w, nil
 				},
-			}, noRanges, time.Millisecond, nil)
+			}, noRanges, time.Millisecond, nil, &Served{})
 			informer := cache.NewSharedIndexInformer(lw, &networkingv1.ServiceCIDR{}, 0, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -84,7 +84,7 @@ func TestOptionalListWatchOfRemovedKind(t *testing.T) {
 	lw := optionalListWatch(&cache.ListWatch{
 		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return there, err },
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, err },
-	}, noRanges, 20*time.Millisecond, nil)
+	}, noRanges, 20*time.Millisecond, nil, &Served{})
 	items := func() int {
 		list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -118,7 +118,7 @@ func TestOptionalListWatchOfServedKind(t *testing.T) {
 			return noRanges(), refusal
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refusal },
-	}, noRanges, time.Hour, nil)
+	}, noRanges, time.Hour, nil, &Served{})
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestOptionalListWatchOfEarlierKind(t *testing.T) {
 		asked := 0
 		lw := optionalListWatch(&cache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return noRanges(), err },
-		}, noRanges, 20*time.Millisecond, func(context.Context) bool { asked++; return existed })
+		}, noRanges, 20*time.Millisecond, func(context.Context) bool { asked++; return existed }, &Served{})
 		err = down
 		if _, got := lw.ListWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(got, down) || asked != 0 {
 			t.Errorf("existed %v: error %v, asked %d times", existed, got, asked)

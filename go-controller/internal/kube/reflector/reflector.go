@@ -54,6 +54,7 @@ type Watch struct {
 	// Existed tells of an optional kind that the API server does not serve whether it was served before this program
 	// started; nil when that is not known. It may wait until ctx ends.
 	Existed func(ctx context.Context) bool
+	Served  *Served      // tells when to look for an optional kind again; nil for after a while
 	Log     *slog.Logger // for what goes wrong; nil for klog's
 }
 
@@ -101,7 +102,11 @@ func (w Watch) listWatch(c *client.Clients) *cache.ListWatch {
 		},
 	}
 	if w.Kind.Optional {
-		selected = optionalListWatch(selected, w.Kind.NewList, askAgain, w.Existed)
+		served := w.Served
+		if served == nil {
+			served = &Served{}
+		}
+		selected = optionalListWatch(selected, w.Kind.NewList, askAgain, w.Existed, served)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

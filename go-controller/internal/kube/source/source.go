@@ -60,9 +60,11 @@ func New(c *client.Clients, rows []kinds.Kind) *Source {
 // Run watches until ctx ends.
 func (s *Source) Run(ctx context.Context) {
 	var watches sync.WaitGroup
+	var served reflector.Served
+	watches.Go(func() { served.Run(ctx, s.clients.Kinds) })
 	for _, k := range s.kinds {
 		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
-			Refused: s.Refusals.Of(k, func() {}), Heard: func(err error) { s.hear(k.Kind, err) }}
+			Refused: s.Refusals.Of(k, func() {}), Heard: func(err error) { s.hear(k.Kind, err) }, Served: &served}
 		if s.Existed != nil {
 			w.Existed = func(ctx context.Context) bool { return s.Existed(ctx, k.Kind) }
 		}
