@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,11 +60,12 @@ func (p *prometheus) loop(t *testing.T) {
 	machines.Run(t, n, "ovs-ofctl", "add-flow", node.PhysicalBridge,
 		"cookie=0xbad,priority=65000,icmp,nw_dst="+to+",actions=resubmit(,0)")
 	ping := n.Command(t.Context(), "ping", "-q", "-i", "0.01", to)
+	ping.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // nsenter has a child: both end together
 	if err := ping.Start(); err != nil {
 		t.Fatal(err)
 	}
 	end := func() {
-		_ = ping.Process.Kill() // it may have ended
+		_ = syscall.Kill(-ping.Process.Pid, syscall.SIGKILL) // it may have ended
 		_ = ping.Wait()
 	}
 	defer end()
