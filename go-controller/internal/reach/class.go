@@ -132,6 +132,13 @@ func (x *classifier) key(name cluster.Name) (key string, ok bool) {
 			key += " " + string(e.in.Name) + " "
 		}
 	}
+	if x.opens(name) {
+		own, _ := x.ownEnds(name) // it has an address in its network, so it has one here
+		for _, e := range own {
+			key += x.within(e.Addr)
+		}
+		key += x.State.Opens(p).String() + " "
+	}
 	for _, n := range x.ports {
 		number, _ := p.Ports.Number(n)
 		key += fmt.Sprint(number, " ")

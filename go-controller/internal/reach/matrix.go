@@ -47,19 +47,32 @@ func (c *Cluster) Matrix(namespaces []string) (*Matrix, error) {
 	return out, nil
 }
 
-// ends lists the addresses of a member of a class; of the second one for the second side of a class with itself.
-func (c *Cluster) ends(of *Class, second bool) []End {
+// clientEnds lists the addresses of the first member of a class.
+func (c *Cluster) clientEnds(of *Class) []End {
+	if of.outside.IsValid() {
+		return []End{c.at(of.outside)}
+	}
+	out, err := c.podEnds(of.members[0].Name)
+	if err != nil {
+		return nil // classes have no pods without an address
+	}
+	return out
+}
+
+// serverEnds lists the addresses to which clients connect, of a member of a class: of the first, or the second if the
+// clients are the first.
+func (c *Cluster) serverEnds(from []End, of *Class, second bool) []End {
 	switch {
 	case of.outside.IsValid():
 		return []End{c.at(of.outside)}
-	case second && len(of.members) == 1:
+	case len(from) == 0 || second && len(of.members) == 1:
 		return nil
 	}
 	member := of.members[0]
 	if second {
 		member = of.members[1]
 	}
-	out, err := c.podEnds(member.Name)
+	out, _, err := c.servers(from, Side{Kind: Pod, Name: member.Name})
 	if err != nil {
 		return nil // classes have no pods without an address
 	}
@@ -80,8 +93,9 @@ func (c *Cluster) between(from, to *Class) (map[family]PortSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range c.ends(from, false) {
-		for _, b := range c.ends(to, from == to) {
+	clients := c.clientEnds(from)
+	for _, a := range clients {
+		for _, b := range c.serverEnds(clients, to, from == to) {
 			if a.Addr.Is4() != b.Addr.Is4() {
 				continue
 			}

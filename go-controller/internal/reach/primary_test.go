@@ -3,6 +3,7 @@ package reach_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,6 +223,49 @@ func TestOpenPorts(t *testing.T) {
 			!strings.Contains(got.String(), c.why) {
 			t.Errorf("%v: %s to %s: %s, want %v: %s", c.policy != nil, c.from, c.to, got, c.allowed, c.why)
 		}
+	}
+}
+
+// A matrix has what pods open, for the pods of the cluster's own network alone, and a comparison what they open more.
+func TestOpenPortsInMatrix(t *testing.T) {
+	opens := func(ports ...uint16) *reach.Cluster {
+		opener := &cluster.Pod{Name: cluster.Name{Namespace: "red", Name: "open"}, UID: "open", Node: "n1"}
+		var list []cluster.OpenPort
+		for _, number := range ports {
+			list = append(list, cluster.OpenPort{Protocol: "tcp", Number: number})
+		}
+		opener.Opens = cluster.NewOpenPorts(list)
+		return tenants(t, "", opener)
+	}
+	m, err := opens(80, 9090).Matrix(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range m.Cells {
+		if strings.HasPrefix(c.To, "red") && c.To != c.From {
+			got = append(got, c.From+" to "+c.To+": "+c.Ports)
+		}
+	}
+	want := []string{
+		"blue to red (as red/a): none", "blue to red (as red/open): none", "blue to red isolated=: none",
+		"kube-system, plain to red (as red/a): none", "kube-system, plain to red (as red/open): tcp/80,9090",
+		"kube-system, plain to red isolated=: none",
+		"outside to red (as red/a): none", "outside to red (as red/open): none", "outside to red isolated=: none",
+		"red (as red/a) to red (as red/open): all", "red (as red/a) to red isolated=: none",
+		"red (as red/open) to red (as red/a): all", "red (as red/open) to red isolated=: none",
+		"red isolated= to red (as red/a): all", "red isolated= to red (as red/open): all",
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the matrix has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	d, err := opens(80, 9090).DiffFrom(opens(80), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gained := []reach.Cell{{From: "kube-system, plain", To: "red (as red/open)", Ports: "tcp/9090"}}
+	if !slices.Equal(d.Gained, gained) || len(d.Lost) > 0 {
+		t.Errorf("gained %v and lost %v, want %v and nothing", d.Gained, d.Lost, gained)
 	}
 }
 
