@@ -85,7 +85,30 @@ func routesWithin(n *cluster.Network, subnets []netip.Prefix) (out []annotation.
 	return out
 }
 
-// claim grants a pod the addresses of its annotation, if it does not ask for others.
+// told is a port that asks for what the pod was told. An interface keeps its addresses, whatever somebody writes later
+// into the annotation that asks for them. Pods of the cluster's own network ask for nothing, and in a network without
+// subnets nothing but what they ask for is known.
+func (u *update) told(p port, claimed annotation.PodNetwork) port {
+	if u.network.Hosts || u.bare() {
+		return p
+	}
+	for _, ip := range claimed.IPs {
+		asked := &p.asked.IPv6
+		if ip.Addr().Is4() {
+			asked = &p.asked.IPv4
+		}
+		if asked.Addr() != ip.Addr() {
+			*asked = netip.Prefix{}
+		}
+	}
+	p.asked.MAC = ipnet.MAC{}
+	if m := claimed.MAC; m.Unicast() && !m.Derived() { // somebody chose it
+		p.asked.MAC = m
+	}
+	return p
+}
+
+// claim grants a pod the addresses of its annotation.
 func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) {
 	for _, ip := range claimed.IPs {
 		if asked := p.asked.Of(ip.Addr().Is4()); asked.IsValid() && asked.Addr() != ip.Addr() {

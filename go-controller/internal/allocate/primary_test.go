@@ -137,10 +137,12 @@ func TestPodsWaitForTheirPrimaryNetwork(t *testing.T) {
 	a := podIn("red", "a", "n1")
 	w.put(node("n1", 1), labelled("red", true), a)
 	w.result(2, "the namespace has the label k8s.ovn.org/primary-user-defined-network, but no primary network")
-	w.put(primary("red", "own", "10.77.0.0/16"), primary("red", "second", "10.78.0.0/16"))
-	w.result(1, "the namespace has 2 primary networks, red.own and red.second: want one")
-	w.drop(primary("red", "second"))
+	second := primary("red", "another", "10.78.0.0/16")
+	second.Created = 9
+	w.put(primary("red", "own", "10.77.0.0/16"), second) // the older has the pods
 	w.result(2)
+	w.drop(second)
+	w.result(0)
 	if got := w.told(a); strings.Contains(got, "waiting") || !strings.Contains(got, "10.77.0.2/16") {
 		t.Errorf("pod a is told %s", got)
 	}
@@ -332,6 +334,35 @@ func (w *world) checkExits() {
 			if _, ok, _ := annotation.GatewayJoinAddrsIn(told, name.ExitEntry()); ok != (len(has) > 0) {
 				w.t.Fatalf("node %s has %s, with exit %v", node, told, has)
 			}
+		}
+	}
+}
+
+// A pod keeps the addresses and the MAC that it was told, whatever it asks for later, also when a master starts anew.
+func TestPodsKeepWhatTheyWereTold(t *testing.T) {
+	chosen := cluster.Asked{IPv4: netip.MustParsePrefix("10.77.0.9/16"), MAC: ipnet.MAC{2, 5: 9}}
+	other := cluster.Asked{IPv4: netip.MustParsePrefix("10.77.0.8/16"), MAC: ipnet.MAC{2, 5: 8}}
+	for name, c := range map[string]struct{ first, then cluster.Asked }{
+		"another": {chosen, other}, "no more": {chosen, cluster.Asked{}}, "late": {cluster.Asked{}, chosen},
+	} {
+		w := newWorld(t, "10.0.0.0/16/24")
+		a := podIn("red", "a", "n1")
+		a.Preferred = c.first
+		w.put(node("n1", 1), labelled("red", true), primary("red", "own", "10.77.0.0/16"), a)
+		before := w.told(a)
+		if strings.Contains(before, `"10.77.0.9/16"],"mac_address":"02:00:00:00:00:09"`) != (c.first == chosen) {
+			t.Fatalf("%s: the pod is told %s", name, before)
+		}
+		changed := *w.state.Pods[a.Name]
+		changed.Preferred = c.then
+		w.put(&changed)
+		if now := w.told(a); now != before {
+			t.Errorf("%s: the pod is told %s, want %s", name, now, before)
+		}
+		w = w.restarted()
+		w.result(0)
+		if now := w.told(a); now != before {
+			t.Errorf("%s: after a restart the pod is told %s, want %s", name, now, before)
 		}
 	}
 }

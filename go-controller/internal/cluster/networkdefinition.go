@@ -14,6 +14,7 @@ const SharedNamespace = "default"
 type NetworkDefinition struct {
 	Name    Name
 	UID     string
+	Created int64    // creation time, Unix seconds
 	Network *Network // that it describes; nil if another plugin serves it, or it can't be used
 	Foreign bool     // another plugin serves it
 	Invalid string   // why it can't be used; "" for one that can
@@ -25,8 +26,8 @@ func (d *NetworkDefinition) Ref() Ref { return Ref{KindNetworkDefinition, d.Name
 // Equal implements Object.
 func (d *NetworkDefinition) Equal(o Object) bool {
 	e, ok := o.(*NetworkDefinition)
-	return ok && d.Name == e.Name && d.UID == e.UID && d.Foreign == e.Foreign && d.Invalid == e.Invalid &&
-		sameNetwork(d.Network, e.Network)
+	return ok && d.Name == e.Name && d.UID == e.UID && d.Created == e.Created && d.Foreign == e.Foreign &&
+		d.Invalid == e.Invalid && sameNetwork(d.Network, e.Network)
 }
 
 // sameNetwork is true when both are nil, or say the same.

@@ -5,7 +5,6 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -41,8 +40,8 @@ func (s *State) PrimaryClaimed(namespace string) bool { return len(s.primaries[n
 // primary one, and might select the namespace.
 func (s *State) GuessesPrimary() bool { return len(s.sharedPrimaries) > 0 }
 
-// Primary is the primary network of a namespace's pods. Without one, why says what they wait for; it is empty where
-// pods need none.
+// Primary is the primary network of a namespace's pods: the oldest of those that are to be it, so that a new one takes
+// no running pods away. Without one, why says what they wait for; it is empty where pods need none.
 func (s *State) Primary(namespace string) (n names.Network, why string) {
 	claims := s.primaries[namespace]
 	switch ns := s.Namespaces[namespace]; {
@@ -53,14 +52,8 @@ func (s *State) Primary(namespace string) (n names.Network, why string) {
 	case len(claims) == 0:
 		return "", fmt.Sprintf("the namespace has the label %s, but no primary network: make one, or the namespace anew",
 			names.PrimaryLabel)
-	case len(claims) > 1:
-		var all []string
-		for _, c := range claims.Sorted() {
-			all = append(all, strings.TrimPrefix(c.Name, "."))
-		}
-		return "", fmt.Sprintf("the namespace has %d primary networks, %s: want one", len(all), strings.Join(all, " and "))
 	}
-	return names.Network(claims.List()[0].Name), ""
+	return s.PrimaryClaims(namespace)[0], ""
 }
 
 // PolicyNetwork is the network that NetworkPolicies of a namespace are about: its primary one, or else the cluster's

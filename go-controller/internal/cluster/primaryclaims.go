@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -60,4 +61,29 @@ func (s *State) claimsPrimary(name Name) bool {
 		n = u.Network
 	}
 	return n != nil && n.Primary
+}
+
+// PrimaryClaims lists the networks that are to be the primary one of a namespace, the oldest first.
+func (s *State) PrimaryClaims(namespace string) (out []names.Network) {
+	for _, claim := range s.primaries[namespace].List() {
+		out = append(out, names.Network(claim.Name))
+	}
+	if len(out) > 1 {
+		slices.SortFunc(out, func(n, m names.Network) int {
+			return cmp.Or(cmp.Compare(s.createdAt(n), s.createdAt(m)), cmp.Compare(n, m))
+		})
+	}
+	return out
+}
+
+// createdAt is when what defines a network was created, in Unix seconds.
+func (s *State) createdAt(n names.Network) int64 {
+	name, _ := DefinitionOf(n)
+	if d := s.NetworkDefinitions[name]; d != nil {
+		return d.Created
+	}
+	if u := s.UserNetwork(name); u != nil {
+		return u.Created
+	}
+	return 0
 }

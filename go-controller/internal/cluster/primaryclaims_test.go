@@ -21,11 +21,16 @@ func team(primary bool) *cluster.UserNetwork {
 // A ClusterUserDefinedNetwork is the primary network of the namespaces that it selects and that have the label, unless
 // they have a network of its name. A namespace that is not known may be one of them.
 func TestSharedPrimary(t *testing.T) {
+	type networks = []*cluster.UserNetwork
 	const onlyLabel, both = names.PrimaryLabel, names.PrimaryLabel + " team"
 	own := func(name string, primary bool) *cluster.UserNetwork {
 		u := team(primary)
 		u.Name, u.Selects = cluster.Name{Namespace: "red", Name: name}, nil
 		u.Network.Name = names.Defined("red", name)
+		return u
+	}
+	since := func(created int64, u *cluster.UserNetwork) *cluster.UserNetwork {
+		u.Created = created
 		return u
 	}
 	none := "the namespace has the label " + names.PrimaryLabel + ", but no primary network: make one, or the " +
@@ -37,15 +42,16 @@ func TestSharedPrimary(t *testing.T) {
 		why      string
 		locked   bool
 	}{
-		"selected":     {both, []*cluster.UserNetwork{team(true)}, ".team", "", true},
-		"not selected": {onlyLabel, []*cluster.UserNetwork{team(true)}, "", none, true},
-		"no label":     {"team", []*cluster.UserNetwork{team(true)}, "", "", false},
-		"not known":    {"", []*cluster.UserNetwork{team(true)}, "", "the Namespace is not known yet", true},
-		"secondary":    {both, []*cluster.UserNetwork{team(false)}, "", none, true},
-		"two": {both, []*cluster.UserNetwork{team(true), own("mine", true)}, "",
-			"the namespace has 2 primary networks, team and red.mine: want one", true},
-		"own of the name":           {both, []*cluster.UserNetwork{team(true), own("team", true)}, "red.team", "", true},
-		"own of the name, not such": {both, []*cluster.UserNetwork{team(true), own("team", false)}, "", none, true},
+		"selected":                  {both, networks{team(true)}, ".team", "", true},
+		"not selected":              {onlyLabel, networks{team(true)}, "", none, true},
+		"no label":                  {"team", networks{team(true)}, "", "", false},
+		"not known":                 {"", networks{team(true)}, "", "the Namespace is not known yet", true},
+		"secondary":                 {both, networks{team(false)}, "", none, true},
+		"two of one age":            {both, networks{team(true), own("mine", true)}, ".team", "", true},
+		"own one is older":          {both, networks{since(9, team(true)), own("mine", true)}, "red.mine", "", true},
+		"shared one is older":       {both, networks{team(true), since(9, own("mine", true))}, ".team", "", true},
+		"own of the name":           {both, networks{team(true), own("team", true)}, "red.team", "", true},
+		"own of the name, not such": {both, networks{team(true), own("team", false)}, "", none, true},
 	} {
 		labels := map[string]string{}
 		for _, l := range strings.Fields(c.labels) {

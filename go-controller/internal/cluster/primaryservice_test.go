@@ -103,10 +103,6 @@ func TestServedIn(t *testing.T) {
 	if n, why := red(nil).ServedIn(&local); n == nil || n.Name != names.Own {
 		t.Errorf("without the label: served in %+v, %s, want the cluster's own network", n, why)
 	}
-	second := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "red", Name: "second"},
-		Network: &cluster.Network{Name: names.Defined("red", "second"), Primary: true}}
-	two := red(primaryLabel())
-	two.Apply(cluster.Event{Ref: second.Ref(), New: second})
 	refused := red(primaryLabel())
 	other := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "red", Name: "own"},
 		Network: &cluster.Network{Name: names.Defined("red", "own"), Topology: cluster.Layer2, Primary: true,
@@ -115,7 +111,7 @@ func TestServedIn(t *testing.T) {
 	for want, in := range map[string]struct {
 		*cluster.State
 		*cluster.Service
-	}{"internalTrafficPolicy": {s, &local}, "2 primary networks": {two, svc}, "is refused": {refused, svc}} {
+	}{"internalTrafficPolicy": {s, &local}, "is refused": {refused, svc}} {
 		if n, why := in.ServedIn(in.Service); n != nil || !strings.Contains(why, want) {
 			t.Errorf("served in %+v, %q, want none and %q", n, why, want)
 		}

@@ -13,6 +13,7 @@ import (
 type UserNetwork struct {
 	Name     Name // that of a ClusterUserDefinedNetwork has no namespace
 	UID      string
+	Created  int64          // creation time, Unix seconds
 	Selects  *LabelSelector // of a ClusterUserDefinedNetwork; nil when it can't be read: then it selects none
 	Network  *Network       // that it describes; nil if it can't be used
 	Invalid  string         // why it can't be used; "" for one that can
@@ -48,8 +49,9 @@ func (u *UserNetwork) Observe() Observed { return u.Observed }
 // Equal implements Object. What was observed of the status does not count.
 func (u *UserNetwork) Equal(o Object) bool {
 	v, ok := o.(*UserNetwork)
-	return ok && u.Name == v.Name && u.UID == v.UID && u.Invalid == v.Invalid && sameNetwork(u.Network, v.Network) &&
-		sameSelector(u.Selects, v.Selects) && u.Deleting == v.Deleting && u.Finalizers == v.Finalizers
+	return ok && u.Name == v.Name && u.UID == v.UID && u.Created == v.Created && u.Invalid == v.Invalid &&
+		sameNetwork(u.Network, v.Network) && sameSelector(u.Selects, v.Selects) && u.Deleting == v.Deleting &&
+		u.Finalizers == v.Finalizers
 }
 
 func sameSelector(a, b *LabelSelector) bool {

@@ -157,6 +157,12 @@ func MACOfText(text string) MAC {
 	return m
 }
 
+// Derived is true for a MAC that begins as those that are derived from addresses or texts.
+func (m MAC) Derived() bool { return m[0] == 0x0a && m[1] == 0x58 }
+
+// Unicast is true for a MAC that an interface can have.
+func (m MAC) Unicast() bool { return m[0]&1 == 0 && m != MAC{} }
+
 // LinkLocal derives the link-local address of an interface from its MAC (RFC 4291, appendix A).
 func LinkLocal(m MAC) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],

@@ -15,7 +15,7 @@ const manyDefinitions = 3
 
 // definition is a NetworkAttachmentDefinition: a network of any topology, one that can't be used, or another plugin's.
 func (p *path) definition() cluster.Object {
-	d := &cluster.NetworkDefinition{Name: p.name("d", manyDefinitions), UID: p.uid()}
+	d := &cluster.NetworkDefinition{Name: p.name("d", manyDefinitions), UID: p.uid(), Created: p.r.Int64N(3)}
 	if p.primary && p.chance(80) {
 		d.Name.Name = "d0"
 	}
@@ -125,7 +125,8 @@ func (p *path) userNetwork() cluster.Object {
 	if !ok {
 		return nil
 	}
-	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Network: d.Network, Invalid: d.Invalid, Protected: true}
+	u := &cluster.UserNetwork{Name: d.Name, UID: d.UID, Created: d.Created, Network: d.Network, Invalid: d.Invalid,
+		Protected: true}
 	switch {
 	case u.Network == nil:
 		u.Invalid = "spec.topology: wrong"
@@ -144,8 +145,8 @@ func (p *path) clusterNetwork() cluster.Object {
 	if !ok {
 		return nil
 	}
-	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Network: d.Network, Invalid: d.Invalid,
-		Protected: true}
+	u := &cluster.UserNetwork{Name: cluster.Name{Name: d.Name.Name}, UID: d.UID, Created: d.Created, Network: d.Network,
+		Invalid: d.Invalid, Protected: true}
 	if p.chance(90) {
 		selects := p.selector()
 		u.Selects = &selects

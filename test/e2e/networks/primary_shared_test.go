@@ -85,6 +85,33 @@ func tryPrimaryShared(t *testing.T, c *sandbox.Cluster) {
 	t.Run("not selected any more", func(t *testing.T) { tryLeaving(t, c) })
 }
 
+// tryNewerNetwork makes a network that is to be that of all namespaces. Their pods stay where they are, new ones too.
+func tryNewerNetwork(t *testing.T, c *sandbox.Cluster) {
+	const newer = `
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: everybody}
+spec:
+  namespaceSelector: {}
+  network: {topology: Layer2, layer2: {role: Primary, subnets: ["10.79.0.0/16", "fd79::/48"]}}
+`
+	machines.Kubectl(t, c, newer, "apply", "-f", "-")
+	const older = "amber (team), blue (blue/own), green (green/own), red (red/own), violet (team)"
+	conditionEnds(t, c, "are in the network: none; these namespaces have an older primary network, in which their pods "+
+		"stay: "+older+"; delete one of the two networks", "clusteruserdefinednetwork", "everybody")
+	apply(t, c, probedPod("red", "red-new", "n1", "")+probedPod("violet", "violet-new", "n1", ""), "red", "red-new")
+	machines.Kubectl(t, c, "", "wait", "-n", "violet", "--for=condition=Ready", "--timeout=60s", "pod", "violet-new")
+	for ns, pods := range map[string][]string{"red": {"red-1", "red-2", "red-new"}, "green": {"green-1", "green-2"},
+		"blue": {"blue-1", "blue-2"}, "violet": {"violet-1", "violet-2", "violet-new"}} {
+		for _, to := range pods {
+			answers(t, c, ns, pods[0], to, on(t, c, ns, to, "ovn-udn1"))
+		}
+	}
+	machines.Kubectl(t, c, "", "delete", "clusteruserdefinednetwork", "everybody", "--timeout=60s")
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "red", "red-new", "--timeout=60s")
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "violet", "violet-new", "--timeout=60s")
+}
+
 // amberAnswers waits until amber-1 answers a pod of the other namespace at all its addresses, and as the backend of its
 // service, or until it does not.
 func amberAnswers(t *testing.T, c *sandbox.Cluster, pod string, so bool) {

@@ -108,6 +108,7 @@ func TestPrimary(t *testing.T) {
 	}
 	t.Run("the label stays", func(t *testing.T) { tryLabel(t, c) })
 	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
+	t.Run("a newer network", func(t *testing.T) { tryNewerNetwork(t, c) })
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
 	t.Run("management ports", func(t *testing.T) { tryManagementPorts(t, c) })
 	t.Run("policies", func(t *testing.T) { tryPrimaryPolicies(t, c) })

@@ -164,9 +164,9 @@ func parseMAC(value string) (m ipnet.MAC, err error) {
 		return m, fmt.Errorf("mac %.64q: want an Ethernet address such as 02:00:00:00:00:07", value)
 	}
 	switch {
-	case m[0]&1 != 0 || m == ipnet.MAC{}:
+	case !m.Unicast():
 		return m, fmt.Errorf("mac %s: want a unicast address such as 02:00:00:00:00:07", m)
-	case m[0] == 0x0a && m[1] == 0x58:
+	case m.Derived():
 		return m, fmt.Errorf("mac %s: addresses that begin with 0a:58 are for pods that ask for none", m)
 	}
 	return m, nil

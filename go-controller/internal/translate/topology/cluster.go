@@ -32,12 +32,16 @@ func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
 			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindPod, cluster.KindNamespace},
-		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed},
+		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed, index.PrimaryOf},
 	}
 }
 
 // Affected implements translate.Translator.
 func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
+	return append(t.affected(s, c), claiming(s, c)...)
+}
+
+func (t Cluster) affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind.Defines() {
 		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
 	}
@@ -69,10 +73,15 @@ func sharedPrimaries(s *cluster.State, c cluster.Change) (out []nb.Owner) {
 // Rows implements translate.Translator.
 func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	network, name := names.NetworkOf(o.Name)
-	if defined, ok := cluster.DefinitionOf(network); ok && name == names.UserOwner && s.UserNetwork(defined) != nil {
+	defined, ok := cluster.DefinitionOf(network)
+	if ok && name == names.UserOwner && s.UserNetwork(defined) != nil {
 		return t.userRows(s, o, s.UserNetwork(defined))
 	}
-	return t.rows(s, o)
+	out, err := t.rows(s, o)
+	if d := s.NetworkDefinitions[defined]; ok && err == nil && d != nil && name == names.ClusterOwner {
+		out.Reports = append(out.Reports, outdone(s, network, d.Ref(), d.UID)...)
+	}
+	return out, err
 }
 
 // rows is the rows of an owner's network.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
@@ -17,6 +18,9 @@ const (
 	conditionCreated = "NetworkCreated"
 	conditionError   = "SyncError"
 )
+
+// reasonOutdone is the reason of a Problem with a primary network of a namespace that has an older one.
+const reasonOutdone = "OlderPrimaryNetwork"
 
 // definedOwner is an owner of what the network of a definition has once.
 func definedOwner(definition cluster.Name, owner string) nb.Owner {
@@ -67,11 +71,42 @@ func joins(u *cluster.UserNetwork, n *cluster.Namespace) bool {
 	return n != nil && u.Selects != nil && u.Selects.Selects(n.Labels) && (!primary || n.InPrimary())
 }
 
+// claiming lists the owners of the networks that are to be the primary one of a namespace, if another is now: their
+// conditions and reports say which is.
+func claiming(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	for _, namespace := range c.About(index.PrimaryOf) {
+		for _, n := range s.PrimaryClaims(namespace.Name) {
+			name, _ := cluster.DefinitionOf(n)
+			out = append(out, definedOwner(name, names.ClusterOwner), definedOwner(name, names.UserOwner))
+		}
+	}
+	return out
+}
+
+// outdone reports the namespaces that have an older primary network than this one.
+func outdone(s *cluster.State, n names.Network, r cluster.Ref, uid string) (out []cluster.Problem) {
+	var namespaces []string
+	for _, namespace := range s.NamespacesOf(r) {
+		claims, ns := s.PrimaryClaims(namespace), s.Namespaces[namespace]
+		if ns != nil && ns.InPrimary() && slices.Contains(claims, n) && claims[0] != n {
+			older, _ := cluster.DefinitionOf(claims[0])
+			namespaces = append(namespaces, fmt.Sprintf("%s (%s)", namespace, older))
+		}
+	}
+	if len(namespaces) == 0 {
+		return nil
+	}
+	slices.Sort(namespaces)
+	return []cluster.Problem{{Ref: r, UID: uid, Reason: reasonOutdone, Message: "these namespaces have an older primary " +
+		"network, in which their pods stay: " + few(namespaces, 10) + "; delete one of the two networks"}}
+}
+
 // joining says which namespaces' pods may be in the network of a ClusterUserDefinedNetwork.
 func joining(s *cluster.State, u *cluster.UserNetwork) string {
 	var namespaces []string
+	own, primary := names.Defined(u.Name.Namespace, u.Name.Name), u.Network != nil && u.Network.Primary
 	for name, n := range s.Namespaces {
-		if joins(u, n) {
+		if in, _ := s.Primary(name); joins(u, n) && (!primary || in == own) {
 			namespaces = append(namespaces, name)
 		}
 	}
@@ -123,6 +158,14 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 	}
 	if u.Deleting && s.InUse(u) {
 		c.Message = "somebody has deleted the network: it stays while pods have interfaces in it: " + keeping(s, u)
+	}
+	for _, r := range outdone(s, names.Defined(u.Name.Namespace, u.Name.Name), u.Ref(), u.UID) {
+		out.Reports = append(out.Reports, r)
+		if shared { // other namespaces may be in it
+			c.Message += "; " + r.Message
+		} else {
+			c.True, c.Reason, c.Message = false, conditionError, r.Message
+		}
 	}
 	if reason, why := s.RefusesUserNetwork(u); reason != "" {
 		c.True, c.Reason, c.Message = false, conditionError, why

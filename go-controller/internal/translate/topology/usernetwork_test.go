@@ -3,14 +3,17 @@ package topology_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/core"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/offline"
+	translators "github.com/northbound-net/northbound/go-controller/internal/translate/all"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/topology"
 )
 
@@ -91,4 +94,73 @@ func TestNamespacesOfASharedNetwork(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A namespace keeps its primary network when another is made. The newer one's condition and Event tell, and end with
+// the older one.
+func TestOlderPrimaryNetwork(t *testing.T) {
+	network := func(namespace, name string, created int64) *cluster.UserNetwork {
+		n := &cluster.Network{Name: names.Defined(namespace, name), Topology: cluster.Layer2, UserDefined: true,
+			Primary: true, Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/24")}}}
+		if err := n.SetJoin([]netip.Prefix{netip.MustParsePrefix("100.66.0.0/15")}); err != nil {
+			t.Fatal(err)
+		}
+		at := cluster.Name{Namespace: namespace, Name: name}
+		return &cluster.UserNetwork{Name: at, UID: name, Created: created, Network: n}
+	}
+	all, schema := cluster.NewLabelSelector(), nb.NewSchema()
+	old, shared, own := network("red", "old", 1), network("", "shared", 2), network("red", "own", 3)
+	shared.Selects = &all
+	definition := network("red", "defined", 4)
+	defined := &cluster.NetworkDefinition{Name: definition.Name, UID: "defined", Created: 4, Network: definition.Network}
+	defined.Network.UserDefined = false
+	c := core.New(config.DefaultCluster(), schema, translators.Translators(schema))
+	labels := cluster.NewLabels(map[string]string{names.PrimaryLabel: ""})
+	var events []cluster.Event
+	for _, o := range []cluster.Object{&cluster.Namespace{Name: "red", Labels: labels},
+		&cluster.Namespace{Name: "blue", Labels: labels}, old, shared, own, defined} {
+		events = append(events, cluster.Event{Ref: o.Ref(), New: o})
+	}
+	c.Step(events)
+	c.Start()
+	const older = "these namespaces have an older primary network, in which their pods stay: red (%s); delete one of " +
+		"the two networks"
+	check := func(n *cluster.Network, owner, oldest, condition string) {
+		t.Helper()
+		rows, err := c.Rows(nb.Owner{Kind: names.KindCluster, Name: n.Name.Owner(owner)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reports []string
+		for _, r := range rows.Reports {
+			reports = append(reports, r.Reason+": "+r.Message)
+		}
+		want := "OlderPrimaryNetwork: " + fmt.Sprintf(older, oldest)
+		if (oldest != "") != (strings.Join(reports, "") == want) {
+			t.Errorf("%s has the reports %q, want %q", n.Name, reports, want)
+		}
+		if rows.Judged != nil {
+			got := fmt.Sprint(rows.Judged.Condition.True, ": ", rows.Judged.Condition.Message)
+			if want := strings.ReplaceAll(condition, "OLDER", fmt.Sprintf(older, oldest)); got != want {
+				t.Errorf("%s has the condition %s, want %s", n.Name, got, want)
+			}
+		}
+	}
+	const alone = "true: the pods of the namespace are in the network if it has the label " + names.PrimaryLabel
+	const among = "true: the pods of the selected namespaces that have the label " + names.PrimaryLabel +
+		" are in the network: "
+	check(old.Network, names.UserOwner, "", alone)
+	check(shared.Network, names.UserOwner, "red/old", among+"blue; OLDER")
+	check(own.Network, names.UserOwner, "red/old", "false: OLDER")
+	check(defined.Network, names.ClusterOwner, "red/old", "")
+	res := c.Step([]cluster.Event{{Ref: old.Ref()}})
+	for _, owner := range []string{shared.Network.Name.Owner(names.UserOwner), own.Network.Name.Owner(names.UserOwner),
+		defined.Network.Name.Owner(names.ClusterOwner)} {
+		if !slices.Contains(res.Dirty, nb.Owner{Kind: names.KindCluster, Name: owner}) {
+			t.Errorf("when the oldest network goes, %s is not looked at again", owner)
+		}
+	}
+	check(shared.Network, names.UserOwner, "", among+"blue, red")
+	check(own.Network, names.UserOwner, "shared", "false: OLDER")
+	check(defined.Network, names.ClusterOwner, "shared", "")
 }
