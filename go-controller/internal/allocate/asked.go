@@ -1,0 +1,122 @@
+package allocate
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// told is a port that asks for what the pod was told. An interface keeps its addresses, whatever somebody writes later
+// into the annotation that asks for them. Pods of the cluster's own network ask for nothing, and in a network without
+// subnets nothing but what they ask for is known.
+func (u *update) told(p port, claimed annotation.PodNetwork) port {
+	if u.network.Hosts || u.bare() {
+		return p
+	}
+	for _, ip := range claimed.IPs {
+		asked := &p.asked.IPv6
+		if ip.Addr().Is4() {
+			asked = &p.asked.IPv4
+		}
+		if asked.Addr() != ip.Addr() {
+			*asked = netip.Prefix{}
+		}
+	}
+	p.asked.MAC = ipnet.MAC{}
+	if m := claimed.MAC; m.Unicast() && !m.Derived() { // somebody chose it
+		p.asked.MAC = m
+	}
+	return p
+}
+
+// claim grants a pod the addresses of its annotation.
+func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) {
+	for _, ip := range claimed.IPs {
+		if asked := p.asked.Of(ip.Addr().Is4()); asked.IsValid() && asked.Addr() != ip.Addr() {
+			return nil, fmt.Errorf("%s is not %s, which the pod asks for", ip, asked.Addr())
+		}
+	}
+	if m := p.asked.MAC; m != (ipnet.MAC{}) && m != claimed.MAC {
+		return nil, fmt.Errorf("%s is not %s, which the pod asks for", claimed.MAC, m)
+	}
+	if err := u.refusesAsked(p); err != nil {
+		return nil, err
+	}
+	if u.bare() { // it has what it asks for
+		return nil, nil
+	}
+	name := claimName(p.Pod, p.asked)
+	u.claimed[name] = true
+	if held := u.claims[name]; held != nil {
+		return u.enter(held, p, claimed.IPs)
+	}
+	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
+}
+
+// refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for.
+func (u *update) refusesAsked(p port) error {
+	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort {
+		return fmt.Errorf("%s is already the MAC of Pod %s", p.asked.MAC, other.Pod)
+	}
+	for _, ip := range p.asked.IPs() {
+		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort {
+			return fmt.Errorf("%s is already the address of Pod %s", ip.Addr(), other.Pod)
+		}
+		if u.bare() && (ip.IsSingleIP() || ip.Bits() == 0) {
+			return fmt.Errorf("%s: the network has no subnets, want an address with the length of one such as %s/24",
+				ip, ip.Addr())
+		}
+	}
+	return nil
+}
+
+// holdAsked records what a pod has because it asked for it.
+func (u *update) holdAsked(p port) {
+	if p.asked.MAC != (ipnet.MAC{}) {
+		u.macs[p.asked.MAC] = p.PodPort
+	}
+	if u.bare() {
+		for _, ip := range p.asked.IPs() {
+			u.addrs[ip.Addr()] = p.PodPort
+		}
+	}
+}
+
+// releaseAsked takes that back. Those that wait for it are looked at again: no time passes before another may have it.
+func (u *update) releaseAsked(n cluster.PodPort, lease *podLease) {
+	if u.macs[lease.asked.MAC] == n {
+		delete(u.macs, lease.asked.MAC)
+	}
+	for _, ip := range lease.asked.IPs() {
+		if u.addrs[ip.Addr()] == n {
+			delete(u.addrs, ip.Addr())
+		}
+	}
+	if lease.asked == (cluster.Asked{}) {
+		return
+	}
+	for _, pods := range u.waitingPods {
+		for other := range pods {
+			u.pods[other] = true
+		}
+	}
+}
+
+// askedBy is the annotation in which a pod asks for this in the network.
+func (u *update) askedBy(asked cluster.Asked) string {
+	if u.network.Primary {
+		return preferredBy(asked)
+	}
+	return annotation.NetworkRequests
+}
+
+// preferredBy is the annotation in which a pod asks for this in its primary network.
+func preferredBy(asked cluster.Asked) string {
+	if asked == (cluster.Asked{Claim: asked.Claim}) {
+		return annotation.PrimaryClaim
+	}
+	return annotation.DefaultNetwork
+}
