@@ -82,19 +82,19 @@ alone+='|^(TestBothDatabasesLost|TestFlannel|TestTenants|TestUpgrade)$'
 alone_in=(./e2e ./e2e/{chart,kubeadm,lost,networks,policy,upgrade})
 alone() { go test -C test -count=1 -p 1 -timeout 40m -run "$alone" "${alone_in[@]}"; }
 
-# All other tests of the test module, three packages at a time: each brings up a cluster of its own, and often waits.
-# The longest come first. Those of "slow" are not run here.
+# All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
+# longest come first. Those of "slow" are not run here.
 first=(./e2e/networks ./e2e/policy ./e2e/alerts ./e2e/gateway)
 slow='/e2e/ha$'
 beside() {
   { go list -C test "${first[@]}"; go list -C test ./...; } | grep -v "$slow" | awk '!seen[$0]++' |
-    SANDBOX_BESIDE=1 xargs go test -C test -count=1 -p 3 -parallel 6 -timeout 40m -skip "$alone"
+    SANDBOX_BESIDE=1 xargs go test -C test -count=1 -p 2 -parallel 6 -timeout 40m -skip "$alone"
 }
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product
 timed "product: data races" races
 timed "policies: what libraries of others say" go test -C test/oracles -count=1 -timeout 20m -v ./...
-timed "clusters, three at a time: scale, end to end" beside
+timed "clusters, two at a time: scale, end to end" beside
 timed "clusters, one at a time: no packet may be lost" alone
 echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it"
 

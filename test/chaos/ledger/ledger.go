@@ -35,7 +35,7 @@ type Ledger struct {
 	mu     sync.Mutex
 	pods   map[types.UID]entry
 	holder map[address]types.UID
-	freed  map[address]time.Time
+	freed  map[address]release
 	reused int // addresses that were given again, late enough
 	wrong  []string
 
@@ -47,6 +47,13 @@ type Ledger struct {
 type entry struct {
 	name, value string
 	addrs       []address
+	since       time.Time // when its addresses were seen
+}
+
+// release is when an address was freed, and by whom.
+type release struct {
+	at time.Time
+	by entry
 }
 
 // address is unique in its network. Other networks may have the same.
@@ -66,7 +73,7 @@ func (a address) String() string {
 const clusterNetwork = "default"
 
 func newLedger() *Ledger {
-	return &Ledger{pods: map[types.UID]entry{}, holder: map[address]types.UID{}, freed: map[address]time.Time{}}
+	return &Ledger{pods: map[types.UID]entry{}, holder: map[address]types.UID{}, freed: map[address]release{}}
 }
 
 // Follow keeps a ledger until ctx ends. Its informer lists and watches again when the API server was away.
@@ -110,7 +117,7 @@ func (l *Ledger) see(p *corev1.Pod) {
 	case known || value == "":
 		return
 	}
-	e := entry{name: p.Name, value: value, addrs: addresses(value)}
+	e := entry{name: p.Name, value: value, addrs: addresses(value), since: time.Now()}
 	if len(e.addrs) == 0 {
 		l.fail("pod %s: no address in %s", p.Name, value)
 	}
@@ -124,10 +131,11 @@ func (l *Ledger) give(a address, to types.UID, e entry) {
 	if other, taken := l.holder[a]; taken {
 		l.fail("pod %s has address %s of living pod %s", e.name, a, l.pods[other].name)
 	}
-	if at, was := l.freed[a]; was {
+	if freed, was := l.freed[a]; was {
 		l.reused++
-		if rest := time.Since(at); rest < quarantine {
-			l.fail("pod %s has address %s, which was freed %s before", e.name, a, rest.Round(time.Millisecond))
+		if rest := time.Since(freed.at); rest < quarantine {
+			l.fail("pod %s has address %s, which pod %s freed %s before; it had had it for %s", e.name, a, freed.by.name,
+				rest.Round(time.Millisecond), freed.at.Sub(freed.by.since).Round(time.Millisecond))
 		}
 	}
 	l.holder[a] = to
@@ -162,10 +170,11 @@ func (l *Ledger) earliest(now time.Time) time.Time {
 }
 
 func (l *Ledger) release(uid types.UID, since time.Time) {
-	for _, a := range l.pods[uid].addrs {
+	e := l.pods[uid]
+	for _, a := range e.addrs {
 		if l.holder[a] == uid {
 			delete(l.holder, a)
-			l.freed[a] = since
+			l.freed[a] = release{since, e}
 		}
 	}
 	delete(l.pods, uid)

@@ -93,7 +93,7 @@ func (p *prometheus) podsFail(t *testing.T) {
 	signal(t, p.last(), "STOP", controller)
 	p.pod(t, "fails")
 	p.pod(t, "fails-too")
-	p.firesWithin(t, 3*limit, "while pods get no network", "NorthboundPodsFail")
+	p.firesWithin(t, 2*limit, "while pods get no network", "NorthboundPodsFail")
 	signal(t, p.last(), "CONT", controller)
 	machines.Kubectl(t, p.Cluster, "", "wait", "--for=condition=Ready", "pod/fails", "pod/fails-too", "--timeout=120s")
 	p.quiet(t, "when pods get their network")

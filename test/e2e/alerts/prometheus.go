@@ -24,7 +24,7 @@ const (
 	// address is where Prometheus listens, in the network of the control machine.
 	address = "127.0.0.1:9090"
 	rules   = "../../../dist/prometheus/alerts.yaml"
-	limit   = 60 * time.Second // for an alert to fire or to end
+	limit   = 120 * time.Second // for an alert to fire or to end
 )
 
 // prometheus is a Prometheus server that reads the metrics of a cluster as an operator's would.
