@@ -128,6 +128,7 @@ func (w *world) small() string { return filepath.Join(w.Dir, "small") }
 // startMaster starts a master on an address of its own.
 func (w *world) startMaster(ctx context.Context) (err error) {
 	w.masters++
+	w.ledger.Interrupted()
 	w.master, err = w.StartMasterAt(ctx, fmt.Sprintf("127.0.0.1:%d", 9500+w.masters%100),
 		append([]string{"--leader-elect=false", "--cluster-subnets", subnets}, w.flags...)...)
 	return err

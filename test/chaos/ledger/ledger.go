@@ -39,6 +39,7 @@ type Ledger struct {
 	reused int // addresses that were given again, late enough
 	wrong  []string
 
+	given           time.Time // when the last pod was seen to have addresses
 	last            time.Time // when the last event arrived
 	silent, resumed time.Time // when the last silence began, and when it ended
 }
@@ -48,6 +49,7 @@ type entry struct {
 	name, value string
 	addrs       []address
 	since       time.Time // when its addresses were seen
+	unsure      bool      // whether anybody knows of them: see Interrupted
 }
 
 // release is when an address was freed, and by whom.
@@ -121,7 +123,7 @@ func (l *Ledger) see(p *corev1.Pod) {
 	if len(e.addrs) == 0 {
 		l.fail("pod %s: no address in %s", p.Name, value)
 	}
-	l.pods[p.UID] = e
+	l.pods[p.UID], l.given = e, e.since
 	for _, a := range e.addrs {
 		l.give(a, p.UID, e)
 	}
@@ -171,6 +173,9 @@ func (l *Ledger) earliest(now time.Time) time.Time {
 
 func (l *Ledger) release(uid types.UID, since time.Time) {
 	e := l.pods[uid]
+	if e.unsure {
+		since = since.Add(-quarantine)
+	}
 	for _, a := range e.addrs {
 		if l.holder[a] == uid {
 			delete(l.holder, a)
@@ -178,6 +183,23 @@ func (l *Ledger) release(uid types.UID, since time.Time) {
 		}
 	}
 	delete(l.pods, uid)
+}
+
+// Interrupted tells that a master was killed, and no other one has started yet. At about the same time a master
+// annotates a pod and writes its row. If the row is not there, nobody has had the address on the network. If the pod is
+// gone before the next master starts, that one can't know of the address, and may give it again at once.
+func (l *Ledger) Interrupted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, e := range l.pods {
+		e.unsure = e.unsure || l.given.Sub(e.since) < moment
+		l.pods[uid] = e
+	}
+	for a, f := range l.freed {
+		if !f.by.unsure && l.given.Sub(f.by.since) < moment {
+			l.freed[a] = release{f.at.Add(-quarantine), f.by}
+		}
+	}
 }
 
 func (l *Ledger) fail(format string, args ...any) {

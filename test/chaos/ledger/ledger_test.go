@@ -65,6 +65,17 @@ func TestLedger(t *testing.T) {
 	l.see(pod("j", one))
 	expect("addresses of a pod that may have gone when the watch fell silent")
 	l.gone("j")
+	l.freed = map[address]release{}
+	l.see(pod("k", one))
+	l.see(pod("l", two)) // b and c have it
+	l.Take()
+	l.gone("k")
+	l.Interrupted()
+	l.gone("l")
+	l.see(pod("m", one))
+	expect("addresses that a master gave a moment before it was killed")
+	l.gone("m")
+	l.freed = map[address]release{}
 	l.see(pod("f", red))
 	l.see(pod("g", blue))
 	expect("the same address in two networks")
