@@ -44,8 +44,9 @@ func TestLedger(t *testing.T) {
 	l.see(pod("c", two))
 	expect("an address twice", "pod c has address 10.1.0.4 of living pod b")
 	l.gone("a")
-	l.freed[address{clusterNetwork, netip.MustParseAddr("10.1.0.3")}] = release{at: time.Now().Add(-time.Hour)}
-	l.freed[address{clusterNetwork, netip.MustParseAddr("fd01::3")}] = release{at: time.Now().Add(-quarantine - time.Second)}
+	for a, ago := range map[string]time.Duration{"10.1.0.3": time.Hour, "fd01::3": quarantine + time.Second} {
+		l.freed[address{clusterNetwork, netip.MustParseAddr(a)}] = release{at: time.Now().Add(-ago)}
+	}
 	l.see(pod("d", one))
 	expect("addresses that were freed long ago")
 	if living, reused := l.Counts(); living != 3 || reused != 2 {
