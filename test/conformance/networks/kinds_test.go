@@ -26,8 +26,8 @@ func namespaced() group {
 		{"it is gone once the last pod is gone", proved(inUse)},
 		{"the status names a pod that keeps a network which is deleted", proved(inUse)},
 		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
-		{"a condition says that the namespace has a primary network already", notServed("Both networks are created. "+
-			"The pods wait instead, and an Event says that there are two.", primaryPage+"#if-the-pod-does-not-start")},
+		{"a condition says that the namespace has a primary network already",
+			proved(unit("translate/topology/usernetwork_test.go", "TestOlderPrimaryNetwork"))},
 		{"a network that is not valid has a condition that says why", proved(userDefined("refused"))},
 	}}
 }
@@ -51,8 +51,7 @@ func clusterScoped() group {
 		{"the status names a pod that keeps a network which is deleted", untried("It is tried with UserDefinedNetworks.",
 			userDefined("deleted while in use"))},
 		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
-		{"a condition says that a namespace has a primary network already", notServed("Both networks are created. "+
-			"The namespace's pods wait instead, and an Event says so.", primaryPage+"#if-the-pod-does-not-start")},
+		{"a condition says that a namespace has a primary network already", proved(primary("a newer network"))},
 	}}
 }
 
