@@ -1,17 +1,14 @@
 package networks
 
-const localnetPolicy = "The rows are those of layer2. Packets are not tried in a localnet network."
-
 func furtherPolicies() group {
 	all, shared := further("policies/*"), userDefined("policies of the shared network")
 	rows := golden("multi-network-policies.in.yaml")
-	const except = "The translation is that of NetworkPolicies, which are tried with packets."
 	return group{"MultiNetworkPolicies", []string{"multihoming.go"}, "", []behaviour{
 		{"selectors of pods, layer2", proved(all)},
-		{"selectors of pods and a range of ports, layer2", untried(except, rows)},
+		{"selectors of pods and a range of ports, layer2", proved(all)},
 		{"selectors of pods, layer3", proved(all)},
 		{"`ipBlock`, layer2 and layer3", proved(all)},
-		{"`ipBlock` with `except`, layer2 and layer3", untried(except, rows)},
+		{"`ipBlock` with `except`, layer2 and layer3", proved(all)},
 		{"selectors of namespaces, layer2", proved(shared)},
 		{"selectors of namespaces, layer3", untried("The topology decides only which switches have the rows.", rows)},
 		{"`ipBlock` in a layer2 network without `subnets`", proved(all)},
@@ -21,8 +18,7 @@ func furtherPolicies() group {
 }
 
 func localnetPolicies() group {
-	rows := golden("multi-network-policies.in.yaml")
-	local := func(what string) behaviour { return behaviour{what, untried(localnetPolicy, rows)} }
+	local := func(what string) behaviour { return behaviour{what, proved(secondary("VLAN/policies"))} }
 	return group{"MultiNetworkPolicies of localnet networks", []string{"multihoming.go"}, "", []behaviour{
 		local("egress to all but a host in the VLAN denies the host"),
 		local("no ingress: the pod reaches a host in the VLAN"),

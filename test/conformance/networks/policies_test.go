@@ -36,8 +36,7 @@ func primaryServices() group {
 			notServed("Whoever asks for a node port lets "+
 				"everybody in, so the ClusterIPs answer as well.", outsidePage)},
 		{"a pod does not reach ClusterIPs of the cluster's own network", proved(outside)},
-		{"a pod asks node ports of Services of the cluster's own network", untried("Node ports are addresses of nodes, " +
-			"which pods reach as hosts outside do.")},
+		{"a pod asks node ports of Services of the cluster's own network", proved(outside)},
 		{"a pod does not reach load balancers' addresses of the cluster's own network", untried("No " +
 			"page says what happens.")},
 	}}

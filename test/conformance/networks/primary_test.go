@@ -37,8 +37,7 @@ func primaryPods() group {
 		{"two nodes, layer3, by ClusterUserDefinedNetwork", proved(primary("tenants/two namespaces"))},
 		{"layer2 by ClusterUserDefinedNetwork, layer3 by UserDefinedNetwork", untried(sameCode, readers...)},
 		{"`network-status` has the interface `ovn-udn1` with its addresses", proved(primary("tenants/*/within"))},
-		{"`network-status` says that `ovn-udn1` has the default routes", untried("The field `default` is " +
-			"written. No test reads it.")},
+		{"`network-status` says that `ovn-udn1` has the default routes", proved(primary("tenants/*/within"))},
 		{"two networks of layer2 with one range: each pod reaches its own", proved(primary("tenants/*/within"))},
 		{"two networks of layer3 with one range: each pod reaches its own", proved(primary("tenants/*/within"))},
 		{"names of namespace and network that make one text together", proved(unit("kube/attachment/request_test.go",
@@ -51,7 +50,6 @@ func primaryPods() group {
 }
 
 func isolation() group {
-	locked := unit("translate/policy/oracle_primary_test.go", "TestPrimaryRowsDoWhatKubernetesPromises")
 	return group{"Primary networks: isolation", []string{"network_segmentation.go"}, "", []behaviour{
 		{"pods of the cluster's own network do not reach a pod's `eth0`", proved(primary("nobody enters"))},
 		{"they do not reach its address in the network, even with a route", proved(primary("nobody enters"))},
@@ -66,8 +64,8 @@ func isolation() group {
 		{"other nodes do not reach `eth0`", proved(primary("open ports"))},
 		{"a pod asks the Kubernetes API and DNS by their ClusterIPs", proved(primary("tenants/*/outside"))},
 		{"a pod asks the Kubernetes API by its name", untried("A stand-in answers for DNS in the tests.")},
-		{"by `eth0` a pod does not reach its node", untried("By `eth0` a pod can only answer.", locked)},
-		{"by `eth0` a pod does not reach Services", untried("By `eth0` a pod can only answer.", locked)},
+		{"by `eth0` a pod does not reach its node", proved(primary("nobody leaves by eth0"))},
+		{"by `eth0` a pod does not reach Services", proved(primary("nobody leaves by eth0"))},
 		{"by `eth0` a pod does not reach other pods of its node", proved(primary("tenants/*/outside"))},
 	}}
 }

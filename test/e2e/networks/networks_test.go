@@ -103,25 +103,34 @@ func apply(t *testing.T, c *sandbox.Cluster, manifest, namespace string, pods ..
 		pods...)...)
 }
 
-// on is the addresses of a pod's interface, as its annotation network-status has them.
-func on(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) (out []netip.Addr) {
+// status is an interface of a pod, as its annotation network-status has it.
+type status struct {
+	Interface string
+	IPs       []netip.Addr
+	Default   bool // has the default routes
+}
+
+func statusOf(t *testing.T, c *sandbox.Cluster, namespace, pod string) (list []status) {
 	t.Helper()
 	text := machines.Kubectl(t, c, "", "get", "pod", "-n", namespace, pod, "-o",
 		`jsonpath={.metadata.annotations.k8s\.v1\.cni\.cncf\.io/network-status}`)
-	var list []struct {
-		Interface string
-		IPs       []netip.Addr
-	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatalf("network-status %q of pod %s: %v", text, pod, err)
 	}
+	return list
+}
+
+// on is the addresses of a pod's interface.
+func on(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) (out []netip.Addr) {
+	t.Helper()
+	list := statusOf(t, c, namespace, pod)
 	for _, i := range list {
 		if i.Interface == iface {
 			out = i.IPs
 		}
 	}
 	if len(out) != 2 {
-		t.Fatalf("network-status of pod %s: %s: want two addresses of %s", pod, text, iface)
+		t.Fatalf("network-status of pod %s: %v: want two addresses of %s", pod, list, iface)
 	}
 	return out
 }
@@ -227,6 +236,10 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 			t.Errorf("a host in another VLAN asks %s: %s", to, out)
 		}
 	}
+	serveOn(t, n2, "host100")
+	host := []netip.Addr{netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("2001:db8:100::f3")}
+	t.Run("policies", func(t *testing.T) { tryVLANPolicies(t, c, onHost(n2, "host100"), host) })
+	t.Run("another VLAN", func(t *testing.T) { tryOtherVLAN(t, c, n2, host) })
 }
 
 // hostIn adds a host called host<tag> to a VLAN, by a port of a node's bridge. The result removes it.
@@ -241,6 +254,7 @@ func hostIn(t *testing.T, n *node.Node, tag string, addresses [2]string) (remove
 		machines.Run(t, n, "ip", "-n", port, "addr", "add", a, "dev", port, "nodad")
 	}
 	machines.Run(t, n, "ip", "-n", port, "link", "set", port, "up")
+	machines.Run(t, n, "ip", "-n", port, "link", "set", "lo", "up") // without ::1, Go's servers take IPv6 for missing
 	return func() { machines.Run(t, n, "ip", "netns", "del", port) }
 }
 

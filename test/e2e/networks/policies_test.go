@@ -145,6 +145,13 @@ func tryRing(t *testing.T, c *sandbox.Cluster, topology string) {
 	for _, from := range clients {
 		expect(t, c, from, to, reached{udp: true})
 	}
+	set("ring", "ingress: [{from: [{podSelector: {matchLabels: {app: friend}}}], ports: [{port: 8070, endPort: 8090}]}]")
+	expect(t, c, "friend", to, reached{tcp: true})
+	expect(t, c, "stranger", to, none)
+	set("ring", fmt.Sprintf("ingress: [{from: [{ipBlock: {cidr: 10.66.0.0/16, except: [%s/32]}}, {ipBlock: {cidr: "+
+		"'fd66::/48', except: ['%s/128']}}]}]", from[0], from[1]))
+	expect(t, c, "friend", to, all)
+	expect(t, c, "stranger", to, none)
 	// A network without subnets: peers by selector allow nothing, and an Event says so.
 	set("ring/bare", "ingress: [{from: [{podSelector: {}}, {ipBlock: {cidr: 10.67.0.3/32}}]}]")
 	expect(t, c, "stranger", bare[:1], all)

@@ -146,7 +146,11 @@ spec:
 		send := func(source string) int {
 			a := netip.MustParseAddr(source)
 			outsideRoute(t, c, a, netip.MustParseAddr(outside))
-			if _, err := c.Outside.Run(t.Context(), "ip", "address", "replace", source, "dev", "lo"); err != nil {
+			add := []string{"ip", "address", "replace", source, "dev", "lo"}
+			if a.Is6() {
+				add = append(add, "nodad") // the kernel looks for duplicates a moment later, on lo, too
+			}
+			if _, err := c.Outside.Run(t.Context(), add...); err != nil {
 				t.Fatal(err)
 			}
 			err := c.Outside.Within(func() error {

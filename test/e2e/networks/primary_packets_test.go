@@ -35,6 +35,15 @@ func podNamespace(t *testing.T, c *sandbox.Cluster, n *node.Node, namespace, pod
 // lead has a pod send what is for a range to a host of its own subnet.
 func lead(t *testing.T, pod machines.Namespace, subnet string, via netip.Addr) {
 	t.Helper()
+	changeRoute(t, pod, subnet, func(r *netlink.Route) error {
+		r.Gw = via.AsSlice()
+		return netlink.RouteReplace(r)
+	})
+}
+
+// changeRoute changes a route of a pod's eth0 to a range.
+func changeRoute(t *testing.T, pod machines.Namespace, subnet string, change func(*netlink.Route) error) {
+	t.Helper()
 	_, dst, err := net.ParseCIDR(subnet)
 	if err == nil {
 		err = pod.Within(func() error {
@@ -42,11 +51,43 @@ func lead(t *testing.T, pod machines.Namespace, subnet string, via netip.Addr) {
 			if err != nil {
 				return err
 			}
-			return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Gw: via.AsSlice()})
+			return change(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst})
 		})
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// tryLeavingByEth0 has pods send by eth0 what is for nodes and Services: their authors may change routes. Nobody
+// answers.
+func tryLeavingByEth0(t *testing.T, c *sandbox.Cluster) {
+	n1, router := c.Nodes[0], map[bool]netip.Addr{}
+	for _, s := range machines.Subnets(t, c, n1.Spec.Name) {
+		router[s.Addr().Is4()] = s.Addr().Next()
+	}
+	ports := map[netip.Addr][]uint16{netip.MustParseAddr("10.96.0.10"): {53}, netip.MustParseAddr("fd02::a"): {53},
+		netip.MustParseAddr("10.96.0.1"): {443}}
+	for _, n := range c.Nodes {
+		for _, a := range n.Config.Addrs {
+			ports[a.Addr()] = []uint16{10250, 30299} // the kubelet's, and a node port
+		}
+	}
+	for ns, name := range map[string]string{"red": "red-1", "blue": "blue-1"} {
+		pod := podNamespace(t, c, n1, ns, name)
+		defer func() { _ = pod.Close() }()
+		var to []netip.AddrPort
+		for a, numbers := range ports {
+			only := netip.PrefixFrom(a, a.BitLen()).String()
+			lead(t, pod, only, router[a.Is4()])
+			defer changeRoute(t, pod, only, netlink.RouteDel)
+			for _, number := range numbers {
+				to = append(to, netip.AddrPortFrom(a, number))
+			}
+		}
+		if wrong := everyWay(t.Context(), c, []client{inPod(ns, name)}, to, answered(false)); wrong != "" {
+			t.Error(wrong)
+		}
 	}
 }
 

@@ -77,6 +77,19 @@ spec:
 ---
 `
 
+// ownNodePort is a service of the cluster's own network that everybody may ask at the nodes' addresses.
+const ownNodePort = `
+apiVersion: v1
+kind: Service
+metadata: {name: outward, namespace: kube-system}
+spec:
+  type: NodePort
+  ipFamilyPolicy: RequireDualStack
+  selector: {k8s-app: kube-dns}
+  ports: [{port: 53, targetPort: 8080, nodePort: 30299}]
+---
+`
+
 const layer2, layer3 = `"topology": "layer2", "subnets": "10.77.0.0/16,fd77::/48"`,
 	`"topology": "layer3", "subnets": "10.77.0.0/16/24,fd77::/48/64"`
 
@@ -93,7 +106,7 @@ func TestPrimary(t *testing.T) {
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
 		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
-		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b")
+		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b") + ownNodePort
 	apply(t, c, manifest, "kube-system", "dns-1", "dns-2")
 	tenants := map[string]string{"red": fmt.Sprintf(primaryTenant, "red", layer2), "green": userTenant,
 		"blue": fmt.Sprintf(primaryTenant, "blue", layer3)}
@@ -110,6 +123,7 @@ func TestPrimary(t *testing.T) {
 	t.Run("tenants", func(t *testing.T) { tryEachTenant(t, c) })
 	t.Run("a newer network", func(t *testing.T) { tryNewerNetwork(t, c) })
 	t.Run("nobody enters", func(t *testing.T) { tryEntering(t, c) })
+	t.Run("nobody leaves by eth0", func(t *testing.T) { tryLeavingByEth0(t, c) })
 	t.Run("management ports", func(t *testing.T) { tryManagementPorts(t, c) })
 	t.Run("policies", func(t *testing.T) { tryPrimaryPolicies(t, c) })
 	t.Run("open ports", func(t *testing.T) { tryOpenPorts(t, c) })
@@ -189,6 +203,11 @@ func tryEachTenant(t *testing.T, c *sandbox.Cluster) {
 // tryWithin has each pod of a tenant ask each other.
 func tryWithin(t *testing.T, c *sandbox.Cluster, ns string) {
 	for i := range 3 {
+		for _, s := range statusOf(t, c, ns, fmt.Sprintf("%s-%d", ns, i+1)) {
+			if s.Default != (s.Interface == "ovn-udn1") {
+				t.Errorf("network-status of %s-%d: %+v, want that ovn-udn1 alone is the default", ns, i+1, s)
+			}
+		}
 		for k := range 3 {
 			to := fmt.Sprintf("%s-%d", ns, k+1)
 			answers(t, c, ns, fmt.Sprintf("%s-%d", ns, i+1), to, on(t, c, ns, to, "ovn-udn1"))
@@ -226,6 +245,11 @@ func tryOutside(t *testing.T, c *sandbox.Cluster, ns string) {
 			}
 		}
 		sameName(t, c, ns, pod, "tcp", "10.96.0.1:443", "HTTP request to an HTTPS server")
+		for _, n := range c.Nodes {
+			for _, a := range n.Config.Addrs {
+				sameName(t, c, ns, pod, "tcp", netip.AddrPortFrom(a.Addr(), 30299).String(), "dns-1 ", "dns-2 ")
+			}
+		}
 		to := append(forbidden(t, c), netip.MustParseAddrPort("10.96.0.11:53"), netip.MustParseAddrPort("[fd02::b]:53"))
 		noAnswer(t, c, "dns-", to, inPod(ns, pod))
 	}
