@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +14,17 @@ func TestServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		var mu sync.Mutex
 		asked, tag, failure := 0, "one", error(nil)
+		answer := func(now string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			tag, failure = now, err
+		}
 		var s Served
-		go s.run(ctx, time.Second, func(_ context.Context, known string) (string, error) {
+		go s.run(ctx, time.Second, func(context.Context, string) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			asked++
 			return tag, failure
 		})
@@ -25,14 +34,17 @@ func TestServed(t *testing.T) {
 			return time.Since(before)
 		}
 		time.Sleep(10*time.Second + time.Millisecond)
-		if asked != 0 {
-			t.Errorf("asked %d times while nobody waits", asked)
+		mu.Lock()
+		before := asked
+		mu.Unlock()
+		if before != 0 {
+			t.Errorf("asked %d times while nobody waits", before)
 		}
 		if got := waited(time.Minute); got >= time.Second {
 			t.Errorf("the first answer is told after %v, want before a second has passed", got)
 		}
-		time.AfterFunc(10*time.Second, func() { failure = errors.New("down") })
-		time.AfterFunc(20*time.Second, func() { tag, failure = "two", nil })
+		time.AfterFunc(10*time.Second, func() { answer("", errors.New("down")) })
+		time.AfterFunc(20*time.Second, func() { answer("two", nil) })
 		if got := waited(time.Minute); got < 20*time.Second || got > 21*time.Second {
 			t.Errorf("a change after 20 s is told after %v", got)
 		}
