@@ -83,7 +83,8 @@ alone_in=(./e2e ./e2e/{chart,kubeadm,lost,networks,policy,upgrade})
 alone() { go test -C test -count=1 -p 1 -timeout 40m -run "$alone" "${alone_in[@]}"; }
 
 # All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
-# longest come first. Those of "slow" are not run here.
+# longest come first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
+# "slow" are not run here.
 first=(./e2e/networks ./e2e/policy ./e2e/alerts ./e2e/gateway)
 slow='/e2e/ha$'
 beside() {

@@ -193,8 +193,8 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// PodNetworkCommand returns a program of the host to run with the host's files in the network of a pod. It costs a
-// hundredth of kubectl exec, which goes through the API server, the kubelet and containerd.
+// PodNetworkCommand returns a program of the host to run with the host's files in the network of a pod. Unlike kubectl
+// exec, it does not go through the API server, the kubelet and containerd.
 func (c *Cluster) PodNetworkCommand(ctx context.Context, namespace, pod string, argv ...string) (*exec.Cmd, error) {
 	for _, n := range c.Nodes {
 		path, err := n.PodNetwork(namespace, pod)

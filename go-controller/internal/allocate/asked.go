@@ -32,15 +32,12 @@ func (u *update) told(p port, claimed annotation.PodNetwork) port {
 	return p
 }
 
-// claim grants a pod the addresses of its annotation.
+// claim grants a pod the addresses of its annotation: see told.
 func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) {
-	for _, ip := range claimed.IPs {
-		if asked := p.asked.Of(ip.Addr().Is4()); asked.IsValid() && asked.Addr() != ip.Addr() {
-			return nil, fmt.Errorf("%s is not %s, which the pod asks for", ip, asked.Addr())
+	if u.bare() {
+		if err := differs(p.asked, claimed); err != nil {
+			return nil, err
 		}
-	}
-	if m := p.asked.MAC; m != (ipnet.MAC{}) && m != claimed.MAC {
-		return nil, fmt.Errorf("%s is not %s, which the pod asks for", claimed.MAC, m)
 	}
 	if err := u.refusesAsked(p); err != nil {
 		return nil, err
@@ -54,6 +51,19 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 		return u.enter(held, p, claimed.IPs)
 	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
+}
+
+// differs is the error that an annotation has something else than the pod asks for.
+func differs(asked cluster.Asked, claimed annotation.PodNetwork) error {
+	for _, ip := range claimed.IPs {
+		if want := asked.Of(ip.Addr().Is4()); want.IsValid() && want.Addr() != ip.Addr() {
+			return fmt.Errorf("%s is not %s, which the pod asks for", ip, want.Addr())
+		}
+	}
+	if asked.MAC != (ipnet.MAC{}) && asked.MAC != claimed.MAC {
+		return fmt.Errorf("%s is not %s, which the pod asks for", claimed.MAC, asked.MAC)
+	}
+	return nil
 }
 
 // refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for.

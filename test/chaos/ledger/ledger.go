@@ -135,7 +135,7 @@ func (l *Ledger) give(a address, to types.UID, e entry) {
 	}
 	if freed, was := l.freed[a]; was {
 		l.reused++
-		if rest := time.Since(freed.at); rest < quarantine {
+		if rest := time.Since(freed.at); rest < quarantine && !freed.by.unsure {
 			l.fail("pod %s has address %s, which pod %s freed %s before; it had had it for %s", e.name, a, freed.by.name,
 				rest.Round(time.Millisecond), freed.at.Sub(freed.by.since).Round(time.Millisecond))
 		}
@@ -173,9 +173,6 @@ func (l *Ledger) earliest(now time.Time) time.Time {
 
 func (l *Ledger) release(uid types.UID, since time.Time) {
 	e := l.pods[uid]
-	if e.unsure {
-		since = since.Add(-quarantine)
-	}
 	for _, a := range e.addrs {
 		if l.holder[a] == uid {
 			delete(l.holder, a)
@@ -191,14 +188,14 @@ func (l *Ledger) release(uid types.UID, since time.Time) {
 func (l *Ledger) Interrupted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	unsure := func(e entry) bool { return e.unsure || l.given.Sub(e.since) < moment }
 	for uid, e := range l.pods {
-		e.unsure = e.unsure || l.given.Sub(e.since) < moment
+		e.unsure = unsure(e)
 		l.pods[uid] = e
 	}
 	for a, f := range l.freed {
-		if !f.by.unsure && l.given.Sub(f.by.since) < moment {
-			l.freed[a] = release{f.at.Add(-quarantine), f.by}
-		}
+		f.by.unsure = unsure(f.by)
+		l.freed[a] = f
 	}
 }
 

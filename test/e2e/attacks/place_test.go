@@ -42,15 +42,15 @@ func (b bed) spoofer(t *testing.T) *spoofer {
 			arps[k.key] = true
 		}
 	}
-	from := s.namespace(t, n1, attacker.mac)
+	from := s.namespace(t, n1, "on-n1")
 	must(t, from.Within(func() (err error) {
 		s.fd, err = machines.PacketSocket("eth0")
 		return err
 	}))
 	t.Cleanup(func() { _ = unix.Close(s.fd) })
 	s.at = []*arrivals{
-		arrive(t, "pod beside it", s.namespace(t, n1, sibling.mac), "eth0", arps),
-		arrive(t, "pod on n2", s.namespace(t, n2, elsewhere.mac), "eth0", arps),
+		arrive(t, "pod beside it", s.namespace(t, n1, "beside"), "eth0", arps),
+		arrive(t, "pod on n2", s.namespace(t, n2, "on-n2"), "eth0", arps),
 		arrive(t, "n1's port", n1, managementPort(n1), arps),
 		arrive(t, "n2's port", n2, managementPort(n2), arps),
 		arrive(t, "outside", b.Outside, "eth0", arps),
@@ -62,10 +62,9 @@ func (b bed) spoofer(t *testing.T) *spoofer {
 func managementPort(n *node.Node) string { return "k8s-" + n.Spec.Name }
 
 // namespace is a pod's, until the test ends.
-func (s *spoofer) namespace(t *testing.T, n *node.Node, mac net.HardwareAddr) machines.Namespace {
+func (s *spoofer) namespace(t *testing.T, n *node.Node, pod string) machines.Namespace {
 	t.Helper()
-	ns, err := machines.PodNamespace(n.Member, mac)
-	must(t, err)
+	ns := machines.PodNamespace(t, n, tenant, pod)
 	t.Cleanup(func() { _ = ns.Close() })
 	s.pods = append(s.pods, ns)
 	return ns

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
+	"testing"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/northbound-net/northbound/test/sandbox/member"
+	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
 // buffer is the size of a packet socket's buffer. It must hold what arrives while a busy machine does not read.
@@ -43,27 +42,21 @@ func PacketSocket(link string) (int, error) {
 // Namespace is a network namespace of a machine's pod. The caller closes it.
 type Namespace struct{ netns.NsHandle }
 
-// PodNamespace finds the network namespace whose eth0 has a MAC, among those of a machine's pods.
-func PodNamespace(m *member.Member, mac net.HardwareAddr) (Namespace, error) {
-	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/root/run/netns/*", m.PID()))
+// PodNamespace opens the network namespace of a pod that runs on a node.
+func PodNamespace(t *testing.T, n *node.Node, namespace, pod string) Namespace {
+	t.Helper()
+	path, err := n.PodNetwork(namespace, pod)
+	if err == nil && path == "" {
+		err = fmt.Errorf("%s runs no pod %s/%s", n.Spec.Name, namespace, pod)
+	}
 	if err != nil {
-		return Namespace{}, err
+		t.Fatal(err)
 	}
-	for _, path := range paths {
-		ns, err := netns.GetFromPath(path)
-		if err != nil {
-			continue // its pod has ended
-		}
-		if h, err := netlink.NewHandleAt(ns); err == nil {
-			link, err := h.LinkByName("eth0")
-			h.Close()
-			if err == nil && link.Attrs().HardwareAddr.String() == mac.String() {
-				return Namespace{ns}, nil
-			}
-		}
-		_ = ns.Close()
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return Namespace{}, fmt.Errorf("%s has no pod with MAC %s among %d network namespaces", m.Spec.Name, mac, len(paths))
+	return Namespace{ns}
 }
 
 // Within runs do on a thread in the namespace, as member.Member.Within does.

@@ -48,7 +48,7 @@ func tryMacvlan(t *testing.T, c *sandbox.Cluster) {
 		for _, text := range []string{"198.51.100.%d/24", "2001:db8:51::%d/64"} {
 			ends[name] = append(ends[name], netip.MustParsePrefix(fmt.Sprintf(text, i+1)))
 		}
-		setMacvlan(t, c, n, name, ends[name])
+		setMacvlan(t, n, name, ends[name])
 	}
 	for from, to := range map[string]string{"router-1": "router-2", "router-2": "router-1"} {
 		for _, a := range ends[to] {
@@ -99,19 +99,9 @@ func tryMacvlan(t *testing.T, c *sandbox.Cluster) {
 }
 
 // setMacvlan gives the macvlan of a pod addresses, as the pod itself would. It has none before.
-func setMacvlan(t *testing.T, c *sandbox.Cluster, n *node.Node, pod string, addrs []netip.Prefix) {
+func setMacvlan(t *testing.T, n *node.Node, pod string, addrs []netip.Prefix) {
 	t.Helper()
-	text := machines.Kubectl(t, c, "", "get", "pod", "-n", "edge", pod, "-o",
-		`jsonpath={.metadata.annotations.k8s\.ovn\.org/pod-networks}`)
-	_, text, _ = strings.Cut(text, `"mac_address":"`)
-	mac, err := net.ParseMAC(text[:min(len(text), 17)])
-	if err != nil {
-		t.Fatalf("the annotation of pod %s: %v", pod, err)
-	}
-	ns, err := machines.PodNamespace(n.Member, mac)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ns := machines.PodNamespace(t, n, "edge", pod)
 	defer ns.Close()
 	h, err := netlink.NewHandleAt(ns.NsHandle)
 	if err != nil {

@@ -230,10 +230,9 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 	}
 	for _, a := range on(t, c, "shop", "disk-1", "net1") {
 		to := netip.AddrPortFrom(a, 8080)
-		hostAsks(t, n2, to, "disk-1")
-		if out, err := n2.Run(t.Context(), "ip", "netns", "exec", "host101", machines.Echo, "ask", "tcp", to.String(),
-			"1", "1s"); err == nil {
-			t.Errorf("a host in another VLAN asks %s: %s", to, out)
+		hostAsks(t, c, n2, to, "disk-1")
+		if got := onHost(n2, "host101").ask(t.Context(), c, "tcp", to); !answered(false)(got) {
+			t.Errorf("a host in another VLAN asks %s: %s", to, got)
 		}
 	}
 	serveOn(t, n2, "host100")
@@ -329,12 +328,11 @@ func nothingLeft(t *testing.T, c *sandbox.Cluster, names string) {
 }
 
 // hostAsks waits until a pod answers the host in the VLAN 100, which hostIn has made on a node.
-func hostAsks(t *testing.T, n *node.Node, to netip.AddrPort, pod string) {
+func hostAsks(t *testing.T, c *sandbox.Cluster, n *node.Node, to netip.AddrPort, pod string) {
 	t.Helper()
 	machines.Eventually(t, fmt.Sprintf("the host in the VLAN asks %s", to), func(ctx context.Context) string {
-		out, err := n.Run(ctx, "ip", "netns", "exec", "host100", machines.Echo, "ask", "tcp", to.String(), "1", "1s")
-		if err != nil || !strings.HasPrefix(out, pod+" ") {
-			return fmt.Sprintf("%q, %v", out, err)
+		if got := onHost(n, "host100").ask(ctx, c, "tcp", to); !strings.HasPrefix(got, pod+" ") {
+			return got
 		}
 		return ""
 	})

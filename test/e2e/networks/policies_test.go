@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -188,30 +187,16 @@ func born(t *testing.T, c *sandbox.Cluster, topology string) {
 	if topology == "layer3" {
 		return // the node's subnet is not known in advance
 	}
-	var asking []*exec.Cmd
-	var outputs []*strings.Builder
+	var asking []*late
 	for _, to := range []string{"10.66.0.77:8080", "[fd66::77]:8080"} {
 		for _, from := range []string{"friend", "neighbour"} {
-			out := &strings.Builder{}
-			cmd, err := machines.EchoFrom(t.Context(), c, "ring", from, "ask", "udp", to, "500", "20ms")
-			if err == nil {
-				cmd.Stdout = out
-				err = cmd.Start()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			asking, outputs = append(asking, cmd), append(outputs, out)
+			asking = append(asking, askLate(t, c, "ring", from, netip.MustParseAddrPort(to)))
 		}
 	}
 	apply(t, c, labelled("server", podWith("ring", "late", "n1", `[{"name": "ring", "ips": ["10.66.0.77", "fd66::77"]}]`)),
 		"ring", "late")
-	for i, cmd := range asking {
-		err := cmd.Wait()
-		lines := strings.Split(strings.TrimSpace(outputs[i].String()), "\n")
-		if err == nil || len(lines) != 500 || strings.Contains(outputs[i].String(), "late") {
-			t.Errorf("%v: %d questions, %v: want 500 and no answer: %.300s", cmd.Args, len(lines), err, outputs[i])
-		}
+	for _, l := range asking {
+		l.unanswered(t)
 	}
 	machines.Kubectl(t, c, "", "delete", "multi-policy", "-n", "ring", "--all")
 	machines.Eventually(t, "the late pod answers without the policy", func(ctx context.Context) string {

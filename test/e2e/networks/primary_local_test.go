@@ -30,12 +30,12 @@ func tryLocal(t *testing.T, c *sandbox.Cluster, ns string, nodePort uint16) {
 			for _, pod := range [][2]string{{"kube-system", "dns-1"}, {"kube-system", "dns-2"}, {other, other + "-1"},
 				{other, other + "-2"}, {ns, ns + "-1"}, {ns, ns + "-3"}} {
 				localAnswer(t, pod[1], to, ns+"-1 ", func(ctx context.Context) string {
-					return askService(ctx, c, pod[0], pod[1], protocol, to)
+					return machines.AskFrom(ctx, c, pod[0], pod[1], protocol, to)
 				})
 			}
 			clusterIP := clusterIPs(t, c, ns, "local")[k]
 			localAnswer(t, "dns-2", clusterIP, ns+"-1 ", func(ctx context.Context) string {
-				return askService(ctx, c, "kube-system", "dns-2", protocol, clusterIP)
+				return machines.AskFrom(ctx, c, "kube-system", "dns-2", protocol, clusterIP)
 			})
 		}
 	}
@@ -138,7 +138,7 @@ spec:
   selector: {itself: "yes"}
   ports: [{port: 80, targetPort: 7777, protocol: UDP, nodePort: %d}]
 `, ns, nodePort), "apply", "-f", "-")
-	pod := podNamespace(t, c, c.Nodes[0], ns, ns+"-1")
+	pod := machines.PodNamespace(t, c.Nodes[0], ns, ns+"-1")
 	defer func() { _ = pod.Close() }()
 	count, number := countPackets(t, pod, "ovn-udn1"), nodePort%10 // each tenant's senders have other addresses
 	for k, outside := range []string{"203.0.113.10", "2001:db8:30::a"} {
@@ -201,7 +201,7 @@ spec:
 	defer machines.Kubectl(t, c, "", "delete", "networkpolicy", "-n", ns, "local-clients")
 	for k, to := range clusterIPs(t, c, ns, "local") {
 		machines.Eventually(t, "dns-2 asks "+to.String(), func(ctx context.Context) string {
-			if got := askService(ctx, c, "kube-system", "dns-2", "tcp", to); strings.HasPrefix(got, ns+"-") {
+			if got := machines.AskFrom(ctx, c, "kube-system", "dns-2", "tcp", to); strings.HasPrefix(got, ns+"-") {
 				return got + ", want no answer"
 			}
 			return ""

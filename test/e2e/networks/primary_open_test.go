@@ -30,7 +30,7 @@ func tryOpenPorts(t *testing.T, c *sandbox.Cluster) {
 	machines.Eventually(t, "who may asks red/open", func(ctx context.Context) string {
 		return everyWay(ctx, c, admitted, at(eth0, 8080), isFrom("open ", true))
 	})
-	victim, near := podNamespace(t, c, n1, "red", "open"), podNamespace(t, c, n1, "default", "near")
+	victim, near := machines.PodNamespace(t, n1, "red", "open"), machines.PodNamespace(t, n1, "default", "near")
 	defer func() { _, _ = victim.Close(), near.Close() }()
 	quiet := func(what string, pod machines.Namespace, from []client, to []netip.Addr, port uint16) {
 		t.Helper()

@@ -36,19 +36,19 @@ func everybody(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 					return machines.AskOn(ctx, c.Nodes[0].Member, protocol, to)
 				})
 				answered("dns-1", to, func(ctx context.Context) string {
-					return askService(ctx, c, "kube-system", "dns-1", protocol, to)
+					return machines.AskFrom(ctx, c, "kube-system", "dns-1", protocol, to)
 				})
 				answered(other, to, func(ctx context.Context) string {
-					return askService(ctx, c, other, other+"-2", protocol, to)
+					return machines.AskFrom(ctx, c, other, other+"-2", protocol, to)
 				})
-				answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-3", protocol, to) })
+				answered(ns, to, func(ctx context.Context) string { return machines.AskFrom(ctx, c, ns, ns+"-3", protocol, to) })
 			}
 		}
 		for _, to := range clusterIPs(t, c, ns, "open") {
 			answered("dns-2", to, func(ctx context.Context) string {
-				return askService(ctx, c, "kube-system", "dns-2", protocol, to)
+				return machines.AskFrom(ctx, c, "kube-system", "dns-2", protocol, to)
 			})
-			answered(ns, to, func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-1", protocol, to) })
+			answered(ns, to, func(ctx context.Context) string { return machines.AskFrom(ctx, c, ns, ns+"-1", protocol, to) })
 		}
 	}
 }
@@ -80,8 +80,10 @@ func atExternalIPs(t *testing.T, c *sandbox.Cluster, ns string, number int) {
 			for who, ask := range map[string]func(ctx context.Context) string{
 				"outside": func(ctx context.Context) string { return machines.AskOn(ctx, c.Outside, protocol, to) },
 				"node n2": func(ctx context.Context) string { return machines.AskOn(ctx, c.Nodes[1].Member, protocol, to) },
-				"dns-1":   func(ctx context.Context) string { return askService(ctx, c, "kube-system", "dns-1", protocol, to) },
-				ns + "-3": func(ctx context.Context) string { return askService(ctx, c, ns, ns+"-3", protocol, to) },
+				"dns-1": func(ctx context.Context) string {
+					return machines.AskFrom(ctx, c, "kube-system", "dns-1", protocol, to)
+				},
+				ns + "-3": func(ctx context.Context) string { return machines.AskFrom(ctx, c, ns, ns+"-3", protocol, to) },
 			} {
 				machines.Eventually(t, who+" asks "+to.String(), func(ctx context.Context) string {
 					if got := ask(ctx); !strings.HasPrefix(got, ns+"-1 ") && !strings.HasPrefix(got, ns+"-2 ") {

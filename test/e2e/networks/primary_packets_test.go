@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -13,24 +12,7 @@ import (
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
-	"github.com/northbound-net/northbound/test/sandbox/node"
 )
-
-// podNamespace is the network namespace of a pod.
-func podNamespace(t *testing.T, c *sandbox.Cluster, n *node.Node, namespace, pod string) machines.Namespace {
-	t.Helper()
-	text := machines.Kubectl(t, c, "", "get", "pod", "-n", namespace, pod, "-o", `jsonpath={.metadata.annotations.ovn}`)
-	_, mac, _ := strings.Cut(text, `"mac_address":"`)
-	hw, err := net.ParseMAC(strings.TrimSuffix(mac, `"}`))
-	if err != nil {
-		t.Fatalf("annotation %s of pod %s: %v", text, pod, err)
-	}
-	out, err := machines.PodNamespace(n.Member, hw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // lead has a pod send what is for a range to a host of its own subnet.
 func lead(t *testing.T, pod machines.Namespace, subnet string, via netip.Addr) {
@@ -70,11 +52,11 @@ func tryLeavingByEth0(t *testing.T, c *sandbox.Cluster) {
 		netip.MustParseAddr("10.96.0.1"): {443}}
 	for _, n := range c.Nodes {
 		for _, a := range n.Config.Addrs {
-			ports[a.Addr()] = []uint16{10250, 30299} // the kubelet's, and a node port
+			ports[a.Addr()] = []uint16{10250, ownNodePort} // the kubelet's, and a node port
 		}
 	}
 	for ns, name := range map[string]string{"red": "red-1", "blue": "blue-1"} {
-		pod := podNamespace(t, c, n1, ns, name)
+		pod := machines.PodNamespace(t, n1, ns, name)
 		defer func() { _ = pod.Close() }()
 		var to []netip.AddrPort
 		for a, numbers := range ports {
@@ -152,7 +134,7 @@ func tryManagementPorts(t *testing.T, c *sandbox.Cluster) {
 					t.Fatal(err)
 				}
 				if pod == "red-1" {
-					_ = askService(t.Context(), c, ns, pod, "tcp", to)
+					_ = machines.AskFrom(t.Context(), c, ns, pod, "tcp", to)
 				}
 			}
 			return count()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -212,34 +211,19 @@ func (t tenant) born() {
 	for _, role := range []string{"server", "friend"} { // the stranger chooses its addresses
 		taken = max(taken, int(on(t.T, t.c, t.ns, t.pod(role), "ovn-udn1")[0].As4()[3]))
 	}
-	var asking []*exec.Cmd
-	var outputs []*strings.Builder
+	var asking []*late
 	asked := map[string]bool{}
 	for i := 1; i <= 2 && t.ns == "red"; i++ { // with layer3 the node's subnet is not known in advance
 		for _, is4 := range []bool{true, false} {
 			a := netip.MustParseAddr(fmt.Sprintf(family[is4], taken+i))
 			asked[a.String()] = true
-			out := &strings.Builder{}
-			cmd, err := machines.EchoFrom(t.Context(), t.c, t.ns, t.pod("friend"), "ask", "udp",
-				netip.AddrPortFrom(a, 8080).String(), "500", "20ms")
-			if err == nil {
-				cmd.Stdout = out
-				err = cmd.Start()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			asking, outputs = append(asking, cmd), append(outputs, out)
+			asking = append(asking, askLate(t.T, t.c, t.ns, t.pod("friend"), netip.AddrPortFrom(a, 8080)))
 		}
 	}
 	apply(t.T, t.c, probedPod(t.ns, "late", "n1", "role: server"), t.ns, "late")
 	addrs := on(t.T, t.c, t.ns, "late", "ovn-udn1")
-	for i, cmd := range asking {
-		err := cmd.Wait()
-		lines := strings.Split(strings.TrimSpace(outputs[i].String()), "\n")
-		if err == nil || len(lines) != 500 || strings.Contains(outputs[i].String(), "late") {
-			t.Errorf("%v: %d questions, %v: want 500 and no answer: %.300s", cmd.Args, len(lines), err, outputs[i])
-		}
+	for _, l := range asking {
+		l.unanswered(t.T)
 	}
 	for _, a := range addrs {
 		if t.ns == "red" && !asked[a.String()] {

@@ -49,11 +49,6 @@ spec:
 // localPorts is what is added to the number of a tenant's node port for that of its service of policy Local.
 const localPorts = 10
 
-// askService asks a service from a pod, and returns the name of who answers and the address that it sees.
-func askService(ctx context.Context, c *sandbox.Cluster, ns, pod, protocol string, to netip.AddrPort) string {
-	return machines.AskFrom(ctx, c, ns, pod, protocol, to)
-}
-
 // clusterIPs is the ClusterIPs of a service, with its port.
 func clusterIPs(t *testing.T, c *sandbox.Cluster, ns, service string) (out []netip.AddrPort) {
 	t.Helper()
@@ -97,7 +92,7 @@ func tryServices(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 	for _, to := range clusterIPs(t, c, ns, "web") {
 		machines.Eventually(t, "only "+two+" is a backend", func(ctx context.Context) string {
 			for range 10 {
-				if got := askService(ctx, c, ns, three, "tcp", to); !strings.HasPrefix(got, two+" ") {
+				if got := machines.AskFrom(ctx, c, ns, three, "tcp", to); !strings.HasPrefix(got, two+" ") {
 					return got
 				}
 			}
@@ -111,7 +106,7 @@ func tryServices(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 func untilService(t *testing.T, c *sandbox.Cluster, ns, pod, protocol string, to netip.AddrPort, want string) {
 	t.Helper()
 	machines.Eventually(t, fmt.Sprintf("%s asks %s by %s", pod, to, protocol), func(ctx context.Context) string {
-		if got := askService(ctx, c, ns, pod, protocol, to); !strings.Contains(got, want) {
+		if got := machines.AskFrom(ctx, c, ns, pod, protocol, to); !strings.Contains(got, want) {
 			return fmt.Sprintf("the answer is %q, want %q", got, want)
 		}
 		return ""
@@ -125,7 +120,7 @@ func bothAnswer(t *testing.T, c *sandbox.Cluster, ns, pod, protocol string, to n
 	client := strings.TrimSuffix(netip.AddrPortFrom(on(t, c, ns, pod, "ovn-udn1")[family], 0).String(), "0")
 	seen := map[string]bool{}
 	machines.Eventually(t, fmt.Sprintf("%s asks %s by %s", pod, to, protocol), func(ctx context.Context) string {
-		got := askService(ctx, c, ns, pod, protocol, to)
+		got := machines.AskFrom(ctx, c, ns, pod, protocol, to)
 		who, source, _ := strings.Cut(got, " ")
 		seen[who] = seen[who] || who == pod || strings.HasPrefix(source, client)
 		if seen[ns+"-1"] && seen[ns+"-2"] {
@@ -145,9 +140,9 @@ func sticks(t *testing.T, c *sandbox.Cluster, ns, protocol string, to netip.Addr
 	t.Helper()
 	pod := ns + "-3"
 	untilService(t, c, ns, pod, protocol, to, ns+"-")
-	first, _, _ := strings.Cut(askService(t.Context(), c, ns, pod, protocol, to), " ")
+	first, _, _ := strings.Cut(machines.AskFrom(t.Context(), c, ns, pod, protocol, to), " ")
 	for range 10 {
-		if got, _, _ := strings.Cut(askService(t.Context(), c, ns, pod, protocol, to), " "); got != first {
+		if got, _, _ := strings.Cut(machines.AskFrom(t.Context(), c, ns, pod, protocol, to), " "); got != first {
 			t.Errorf("%s asks %s by %s: %s answers after %s, want the same", pod, to, protocol, got, first)
 		}
 	}
@@ -179,7 +174,7 @@ func nobodyElse(t *testing.T, c *sandbox.Cluster, ns string) {
 // once the service is made.
 func tryKeptPort(t *testing.T, c *sandbox.Cluster, ns string, number int) {
 	addrs := []string{fmt.Sprintf("10.96.200.%d", number), fmt.Sprintf("fd02::c8%d", number)}
-	pod := podNamespace(t, c, c.Nodes[0], ns, ns+"-1")
+	pod := machines.PodNamespace(t, c.Nodes[0], ns, ns+"-1")
 	defer func() { _ = pod.Close() }()
 	var conns []net.Conn
 	for _, a := range addrs {

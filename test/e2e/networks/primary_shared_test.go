@@ -124,7 +124,7 @@ func amberAnswers(t *testing.T, c *sandbox.Cluster, pod string, so bool) {
 		var checks []func() string
 		for i, at := range to {
 			checks = append(checks, func() string {
-				got := askService(ctx, c, "violet", pod, []string{"tcp", "udp"}[i%2], at)
+				got := machines.AskFrom(ctx, c, "violet", pod, []string{"tcp", "udp"}[i%2], at)
 				if strings.HasPrefix(got, "amber-1 ") != so {
 					return fmt.Sprintf("at %s: %s", at, got)
 				}

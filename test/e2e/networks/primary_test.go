@@ -77,8 +77,10 @@ spec:
 ---
 `
 
-// ownNodePort is a service of the cluster's own network that everybody may ask at the nodes' addresses.
-const ownNodePort = `
+// ownNodePort is the node port of a service of the cluster's own network.
+const ownNodePort = 30299
+
+const ownNodePortService = `
 apiVersion: v1
 kind: Service
 metadata: {name: outward, namespace: kube-system}
@@ -86,7 +88,7 @@ spec:
   type: NodePort
   ipFamilyPolicy: RequireDualStack
   selector: {k8s-app: kube-dns}
-  ports: [{port: 53, targetPort: 8080, nodePort: 30299}]
+  ports: [{port: 53, targetPort: 8080, nodePort: %d}]
 ---
 `
 
@@ -106,7 +108,7 @@ func TestPrimary(t *testing.T) {
 	manifest := probedPod("kube-system", "dns-1", "n1", "k8s-app: kube-dns") +
 		probedPod("kube-system", "dns-2", "n2", "k8s-app: kube-dns") +
 		fmt.Sprintf(clusterDNS, "kube-dns", "10.96.0.10", "fd02::a") +
-		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b") + ownNodePort
+		fmt.Sprintf(clusterDNS, "other", "10.96.0.11", "fd02::b") + fmt.Sprintf(ownNodePortService, ownNodePort)
 	apply(t, c, manifest, "kube-system", "dns-1", "dns-2")
 	tenants := map[string]string{"red": fmt.Sprintf(primaryTenant, "red", layer2), "green": userTenant,
 		"blue": fmt.Sprintf(primaryTenant, "blue", layer3)}
@@ -247,11 +249,14 @@ func tryOutside(t *testing.T, c *sandbox.Cluster, ns string) {
 		sameName(t, c, ns, pod, "tcp", "10.96.0.1:443", "HTTP request to an HTTPS server")
 		for _, n := range c.Nodes {
 			for _, a := range n.Config.Addrs {
-				sameName(t, c, ns, pod, "tcp", netip.AddrPortFrom(a.Addr(), 30299).String(), "dns-1 ", "dns-2 ")
+				sameName(t, c, ns, pod, "tcp", netip.AddrPortFrom(a.Addr(), ownNodePort).String(), "dns-1 ", "dns-2 ")
 			}
 		}
-		to := append(forbidden(t, c), netip.MustParseAddrPort("10.96.0.11:53"), netip.MustParseAddrPort("[fd02::b]:53"))
-		noAnswer(t, c, "dns-", to, inPod(ns, pod))
+		noAnswer(t, c, "dns-", forbidden(t, c), inPod(ns, pod))
+		other := []netip.AddrPort{netip.MustParseAddrPort("10.96.0.11:53"), netip.MustParseAddrPort("[fd02::b]:53")}
+		if wrong := everyWay(t.Context(), c, []client{inPod(ns, pod)}, other, answered(false)); wrong != "" {
+			t.Error(wrong)
+		}
 	}
 }
 
@@ -291,7 +296,7 @@ func tryEntering(t *testing.T, c *sandbox.Cluster) {
 	n1 := c.Nodes[0]
 	machines.Kubectl(t, c, probedPod("default", "plain", "n1", ""), "apply", "-f", "-")
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "plain")
-	plain, victim := podNamespace(t, c, n1, "default", "plain"), podNamespace(t, c, n1, "red", "red-1")
+	plain, victim := machines.PodNamespace(t, n1, "default", "plain"), machines.PodNamespace(t, n1, "red", "red-1")
 	defer func() { _, _ = plain.Close(), victim.Close() }()
 	exit := exitOf(t, c, "red", "n1")
 	inside, eth0 := on(t, c, "red", "red-1", "ovn-udn1"), on(t, c, "red", "red-1", "eth0")

@@ -162,7 +162,7 @@ func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 	asked := `[{"name": "san", "ips": ["192.0.2.77", "2001:db8:100::77"]}]`
 	apply(t, c, podWith("orange", "disk", "n1", asked), "orange", "disk")
 	for _, a := range on(t, c, "orange", "disk", "net1") {
-		hostAsks(t, n2, netip.AddrPortFrom(a, 8080), "disk")
+		hostAsks(t, c, n2, netip.AddrPortFrom(a, 8080), "disk")
 	}
 }
 

@@ -22,23 +22,6 @@ metadata: {name: disks, namespace: shop, annotations: {k8s.v1.cni.cncf.io/policy
 spec: {podSelector: {matchLabels: {disk: one}}, %s}
 `
 
-// onHost is a host that hostIn has made.
-func onHost(n *node.Node, host string) client {
-	return client{"host " + host, func(ctx context.Context, _ *sandbox.Cluster, protocol string,
-		to netip.AddrPort) string {
-		out, err := n.Run(ctx, "ip", "netns", "exec", host, machines.Echo, "ask", protocol, to.String(), "1", "1s")
-		if err != nil {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return out
-	}}
-}
-
-// answered is true for an answer of anybody, or for none.
-func answered(so bool) func(string) bool {
-	return func(answer string) bool { return strings.Contains(answer, "exit status") != so }
-}
-
 // serveOn has a host answer until the test ends.
 func serveOn(t *testing.T, n *node.Node, host string) {
 	t.Helper()

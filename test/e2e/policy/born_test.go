@@ -199,7 +199,7 @@ func (n *nursery) raise(t *testing.T, namespace string, receives, sends bool) (n
 	for why := "not seen"; why != ""; <-tick.C {
 		have, err := pods.Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil && receives && !begun {
-			if ips, _, _ := granted(have); len(ips) > 0 {
+			if ips := granted(have); len(ips) > 0 {
 				begun = true
 				for _, ip := range ips {
 					sending.Go(func() { n.send(t, ip, stop, &ready, &enough) })

@@ -2,8 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 
@@ -17,36 +15,25 @@ import (
 // inside is the network namespace of a ready pod, until the test ends. Sockets that are made in it stay in it.
 func (b *bed) inside(t *testing.T, namespace, name, node string) machines.Namespace {
 	t.Helper()
-	p, err := b.client.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	_, mac, err := granted(p)
-	must(t, err)
 	n, err := b.Node(node)
 	must(t, err)
-	ns, err := machines.PodNamespace(n.Member, mac)
-	must(t, err)
+	ns := machines.PodNamespace(t, n, namespace, name)
 	t.Cleanup(func() { _ = ns.Close() })
 	return ns
 }
 
 // granted is the addresses that a pod has been given, before it is there; none if it has none yet.
-func granted(p *corev1.Pod) (ips []netip.Addr, mac net.HardwareAddr, err error) {
-	raw := p.Annotations["k8s.ovn.org/pod-networks"]
-	if raw == "" {
-		return nil, nil, nil
-	}
+func granted(p *corev1.Pod) (ips []netip.Addr) {
 	var networks map[string]struct {
 		IPs []netip.Prefix `json:"ip_addresses"`
-		MAC string         `json:"mac_address"`
 	}
-	if err := json.Unmarshal([]byte(raw), &networks); err != nil {
-		return nil, nil, fmt.Errorf("the annotation of pod %s: %w", p.Name, err)
+	if json.Unmarshal([]byte(p.Annotations["k8s.ovn.org/pod-networks"]), &networks) != nil {
+		return nil // the annotation is not there yet
 	}
 	for _, ip := range networks["default"].IPs {
 		ips = append(ips, ip.Addr())
 	}
-	mac, err = net.ParseMAC(networks["default"].MAC)
-	return ips, mac, err
+	return ips
 }
 
 // makePolicy makes a policy in a namespace for the pods that a selector selects.

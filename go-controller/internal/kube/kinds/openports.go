@@ -45,12 +45,11 @@ func parseOpenPorts(raw string) (out []cluster.OpenPort, err error) {
 	if len(raw) > mostOpenPortsText {
 		return nil, fmt.Errorf("it has %d bytes, want at most %d", len(raw), mostOpenPortsText)
 	}
-	d := documents.NewYAMLReader(bufio.NewReader(strings.NewReader(raw)))
-	first, _ := d.Read()
-	if _, err := d.Read(); err == nil {
-		return nil, errors.New("it has several YAML documents, want one")
+	document, err := onlyDocument(raw)
+	if err != nil {
+		return nil, err
 	}
-	if err := yaml.UnmarshalStrict(first, &list); err != nil {
+	if err := yaml.UnmarshalStrict(document, &list); err != nil {
 		return nil, errors.New("it is no list of protocol and port")
 	}
 	if len(list) > mostOpenPorts {
@@ -72,4 +71,22 @@ func parseOpenPorts(raw string) (out []cluster.OpenPort, err error) {
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// onlyDocument is the YAML document of a text, which has no other. Empty ones and comments do not count.
+func onlyDocument(raw string) (only []byte, err error) {
+	reader := documents.NewYAMLReader(bufio.NewReader(strings.NewReader(raw)))
+	for {
+		document, err := reader.Read()
+		if err != nil {
+			return only, nil // that was the last
+		}
+		if value, err := yaml.YAMLToJSON(document); err == nil && string(value) == "null" {
+			continue
+		}
+		if only != nil {
+			return nil, errors.New("it has several YAML documents, want one")
+		}
+		only = document
+	}
 }

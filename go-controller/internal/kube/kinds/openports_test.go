@@ -19,8 +19,9 @@ func TestDecodeOpenPorts(t *testing.T) {
 		"[{protocol: tcp, port: 443}, {protocol: tcp, port: 80}, {protocol: tcp, port: 443}]": "tcp/80, tcp/443",
 		"[{protocol: sctp, port: 65535}]":                                                     "sctp/65535",
 		"---\n- {protocol: tcp, port: 80}\n":                                                  "tcp/80",
-		"[]":                                                                                  "",
-		"":                                                                                    "",
+		"# ours\n---\n- {protocol: udp, port: 53}\n---\n":                                     "udp/53",
+		"[]": "",
+		"":   "",
 
 		"[{protocol: tcp}]":                                "!entry 0 has no port from 1 to 65535",
 		"[{protocol: tcp, port: 0}]":                       "!entry 0 has no port",

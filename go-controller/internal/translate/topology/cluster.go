@@ -43,7 +43,10 @@ func (t Cluster) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 
 func (t Cluster) affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	if c.Ref.Kind.Defines() {
-		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner)}
+		// The namespace is not in the shared network of the name, or is in it again.
+		shared := cluster.Name{Name: c.Ref.Name.Name}
+		return []nb.Owner{definedOwner(c.Ref.Name, names.ClusterOwner), definedOwner(c.Ref.Name, names.UserOwner),
+			definedOwner(shared, names.UserOwner)}
 	}
 	if c.Concerns(index.MulticastUsed) || c.Concerns(index.LoggingUsed) {
 		return t.Owners(s)

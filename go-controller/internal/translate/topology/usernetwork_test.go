@@ -163,4 +163,11 @@ func TestOlderPrimaryNetwork(t *testing.T) {
 	check(shared.Network, names.UserOwner, "", among+"blue, red")
 	check(own.Network, names.UserOwner, "shared", "false: OLDER")
 	check(defined.Network, names.ClusterOwner, "shared", "")
+	hides := &cluster.NetworkDefinition{Name: cluster.Name{Namespace: "red", Name: "shared"}, UID: "hides", Foreign: true}
+	res = c.Step([]cluster.Event{{Ref: hides.Ref(), New: hides}})
+	owner := nb.Owner{Kind: names.KindCluster, Name: shared.Network.Name.Owner(names.UserOwner)}
+	if !slices.Contains(res.Dirty, owner) {
+		t.Error("when a definition of its name comes, the shared network is not looked at again")
+	}
+	check(shared.Network, names.UserOwner, "", among+"blue")
 }
