@@ -39,7 +39,7 @@ func TestDelegatedRequests(t *testing.T) {
 	b := newBed(t, 20*time.Second)
 	own, result := b.addByOVN(t)
 	blue, lan := own.inNetwork("shop.blue", "net1"), own.inNetwork("shop.lan", "net2")
-	before := testkit.Run(t, "ip", "-o", "link", "show", "type", "veth")
+	before := finishedVeths(t)
 	for range 2 {
 		got := blue.succeed(t)
 		blue.as(protocol.Check).after(got).succeed(t)
@@ -50,7 +50,7 @@ func TestDelegatedRequests(t *testing.T) {
 	byName := own
 	byName.ifName, byName.extra = "net1", map[string]any{"topology": "layer2", "netAttachDefName": "shop/blue"}
 	wantDelegated(t, byName.succeed(t))
-	if after := testkit.Run(t, "ip", "-o", "link", "show", "type", "veth"); after != before {
+	if after := finishedVeths(t); after != before {
 		t.Errorf("interfaces before:\n%s\nafter:\n%s", before, after)
 	}
 	own.as(protocol.Check).after(result).succeed(t)
@@ -86,6 +86,21 @@ func TestDelegatedRequests(t *testing.T) {
 	if got := left(t); got != "" {
 		t.Errorf("left on the node:\n%s", got)
 	}
+}
+
+// finishedVeths is what `ip link` says of the pods' veths on the node. The runtime has its answer a moment before the
+// agent marks the interfaces as finished, so it waits for that.
+func finishedVeths(t *testing.T) string {
+	t.Helper()
+	var veths string
+	testkit.Eventually(t, "interfaces are finished", func() string {
+		veths = testkit.Run(t, "ip", "-o", "link", "show", "type", "veth")
+		if strings.Contains(veths, "alias unfinished") {
+			return veths
+		}
+		return ""
+	})
+	return veths
 }
 
 // Behind Multus the ADD of eth0 makes that alone: Multus refuses to ask for an interface that is there. It then asks
