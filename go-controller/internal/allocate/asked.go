@@ -69,11 +69,11 @@ func differs(asked cluster.Asked, claimed annotation.PodNetwork) error {
 // refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for.
 func (u *update) refusesAsked(p port) error {
 	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort {
-		return fmt.Errorf("%s is already the MAC of Pod %s", p.asked.MAC, other.Pod)
+		return takenError{p.asked.MAC.String(), ofMAC, holder(other.Pod)}
 	}
 	for _, ip := range p.asked.IPs() {
 		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort {
-			return fmt.Errorf("%s is already the address of Pod %s", ip.Addr(), other.Pod)
+			return takenError{ip.Addr().String(), ofAddress, holder(other.Pod)}
 		}
 		if u.bare() && (ip.IsSingleIP() || ip.Bits() == 0) {
 			return fmt.Errorf("%s: the network has no subnets, want an address with the length of one such as %s/24",

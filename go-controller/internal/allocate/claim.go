@@ -2,12 +2,28 @@ package allocate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+)
+
+// Reasons of the condition of an IPAMClaim, as ovn-kubernetes has them. No Event has them. What else fails has
+// ReasonClaimRefused.
+const (
+	successfulAllocation = "SuccessfulAllocation"
+	subnetExhausted      = "SubnetExhausted"
+	addressConflict      = "IPAddressConflict"
+	macConflict          = "MACAddressConflict"
+)
+
+// What a takenError is about.
+const (
+	ofAddress = "address"
+	ofMAC     = "MAC"
 )
 
 // claimLease is the addresses of an IPAMClaim, one for each of the network's pools. The pools have the claim in place
@@ -78,10 +94,18 @@ func (u *update) settleClaims() {
 		}
 		if !u.adopt(c) && len(c.IPs) > 0 {
 			if err := u.recall(c); err != nil {
-				u.problem(c, c.UID, ReasonClaimRefused, err.Error()+": pods that refer to the claim wait; want another claim, "+
-					"or that the addresses are free")
+				u.refuseClaim(c, err)
 			}
 		}
+	}
+}
+
+// refuseClaim reports that an IPAMClaim can't have the addresses of its status, unless the status says so already.
+func (u *update) refuseClaim(c *cluster.IPAMClaim, err error) {
+	u.fail(c.Name, err)
+	if u.failed[c.Name] != said(c) {
+		u.problem(c, c.UID, ReasonClaimRefused, err.Error()+": pods that refer to the claim wait; want another claim, "+
+			"or that the addresses are free")
 	}
 }
 
@@ -158,6 +182,9 @@ func (u *update) recall(c *cluster.IPAMClaim) error {
 
 // take grants a pod addresses: those of its IPAMClaim, those that it asks for, or the next free ones.
 func (u *update) take(p port) ([]uint64, error) {
+	if err := u.refusesAsked(p); err != nil {
+		return nil, err
+	}
 	lease := u.lease(p.pod.Node)
 	name := claimName(p.Pod, p.asked)
 	if p.asked.Claim == "" {
@@ -179,6 +206,7 @@ func (u *update) take(p port) ([]uint64, error) {
 	u.claimed[name] = true
 	if u.claims[name] == nil && len(c.IPs) > 0 {
 		if err := u.recall(c); err != nil {
+			u.fail(name, err)
 			return nil, fmt.Errorf("IPAMClaim %s: %w", name, err)
 		}
 	}
@@ -234,24 +262,63 @@ func (u *update) addressesOf(held *claimLease) (out []netip.Prefix) {
 	return out
 }
 
-// patchClaims writes what IPAMClaims have into their status.
+// fail has an IPAMClaim without addresses say why it has none. Of several reasons the first is said: that of the claim
+// itself, else that of the oldest pod which refers to it.
+func (u *update) fail(name cluster.Name, err error) {
+	c := u.s.IPAMClaims[name]
+	_, said := u.failed[name]
+	if c == nil || said || u.claims[name] != nil || u.s.NetworkOfClaim(c) != u.network.Name {
+		return
+	}
+	reason := ReasonClaimRefused
+	var full fullError
+	var taken takenError
+	switch {
+	case errors.As(err, &full):
+		reason = subnetExhausted
+	case errors.As(err, &taken) && taken.kind == ofMAC:
+		reason = macConflict
+	case errors.As(err, &taken):
+		reason = addressConflict
+	}
+	u.claimed[name] = true
+	u.failed[name] = cluster.Condition{Type: cluster.TypeIPsAllocated, Reason: reason, Message: err.Error()}
+}
+
+// patchClaims writes what IPAMClaims have, or why they have nothing, into their status.
 func (u *update) patchClaims() {
 	for _, name := range sortedNames(u.claimed) {
 		c := u.s.IPAMClaims[name]
 		if c == nil {
 			continue
 		}
-		for _, n := range sortedKeys(u.ledger.books) {
-			u.book = u.ledger.books[n]
-			held := u.claims[name]
-			if held == nil {
-				continue
-			}
-			ips, pod := u.addressesOf(held), cmp.Or(held.pod.Pod.Name, c.Pod)
-			if !slices.Equal(ips, c.IPs) || pod != c.Pod {
-				u.Patches = append(u.Patches, Patch{Ref: c.Ref(), UID: c.UID,
-					Claim: &ClaimStatus{IPs: ips, Pod: pod, Found: c.Status}})
-			}
+		want := u.statusOf(c)
+		differs := want.Condition.Type != "" && want.Condition != said(c)
+		if want.Condition.True { // what the condition says beside that does not matter
+			differs = !slices.Equal(want.IPs, c.IPs) || want.Pod != c.Pod || c.Own.Type != "" && !c.Own.True
+		}
+		if differs {
+			u.Patches = append(u.Patches, Patch{Ref: c.Ref(), UID: c.UID, Claim: &want})
 		}
 	}
+}
+
+// said is what the status of an IPAMClaim says of its addresses. No generation is written there.
+func said(c *cluster.IPAMClaim) cluster.Condition {
+	own := c.Own
+	own.Generation = 0
+	return own
+}
+
+// statusOf is what the status of an IPAMClaim is to say. Without a condition it stays as it is.
+func (u *update) statusOf(c *cluster.IPAMClaim) ClaimStatus {
+	for _, n := range sortedKeys(u.ledger.books) {
+		u.book = u.ledger.books[n]
+		if held := u.claims[c.Name]; held != nil {
+			return ClaimStatus{IPs: u.addressesOf(held), Pod: cmp.Or(held.pod.Pod.Name, c.Pod), Found: c.Status,
+				Condition: cluster.Condition{Type: cluster.TypeIPsAllocated, True: true, Reason: successfulAllocation,
+					Message: "the claim has addresses"}}
+		}
+	}
+	return ClaimStatus{IPs: c.IPs, Pod: c.Pod, Found: c.Status, Condition: u.failed[c.Name]}
 }

@@ -18,7 +18,8 @@ func (w *world) patchedClaim(o *cluster.IPAMClaim, p Patch) cluster.Event {
 		w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
 	}
 	c := *o
-	c.IPs, c.Pod, c.Status = p.Claim.IPs, p.Claim.Pod, fmt.Sprint(p.Claim.IPs, p.Claim.Pod)
+	c.IPs, c.Pod, c.Own = p.Claim.IPs, p.Claim.Pod, p.Claim.Condition
+	c.Status = fmt.Sprint(c.IPs, c.Pod, c.Own)
 	return cluster.Event{Ref: p.Ref, New: &c}
 }
 
@@ -118,15 +119,19 @@ func TestClaimThatIsRefused(t *testing.T) {
 	wish.Asked = prefixes("10.99.0.77/24")
 	w.put(node("n1", 1), keeping("10.99.0.0/24"), asking("a", "n1", ""))
 	w.put(taken, other, bad, wish)
-	w.result(0, "ClaimRefused: default.lan: status.ips: 10.99.0.1/24 is already the address of Pod default/a: pods")
-	for claim, want := range map[string]string{
-		"taken": "IPAMClaim default/taken: status.ips: 10.99.0.1/24 is already the address of Pod default/a",
-		"other": `IPAMClaim default/other: spec.network is "wan", want that of the interface, default.lan`,
-		"bad":   "IPAMClaim default/bad: status.ips: x",
+	w.result(1, "ClaimRefused: default.lan: status.ips: 10.99.0.1/24 is already the address of Pod default/a: pods")
+	for _, c := range []struct {
+		claim   string
+		patches int
+		want    string
+	}{
+		{"taken", 1, "IPAMClaim default/taken: status.ips: 10.99.0.1/24 is already the address of Pod default/a"},
+		{"other", 1, `IPAMClaim default/other: spec.network is "wan", want that of the interface, default.lan`},
+		{"bad", 2, "IPAMClaim default/bad: status.ips: x"}, // its status says so, too
 	} {
-		w.put(claiming("b", "n1", claim, 1))
-		w.result(1, want)
-		w.drop(claiming("b", "n1", claim, 1))
+		w.put(claiming("b", "n1", c.claim, 1))
+		w.result(c.patches, c.want)
+		w.drop(claiming("b", "n1", c.claim, 1))
 	}
 	w.put(claiming("w", "n1", "wish", 1))
 	w.inLAN(map[string]string{"w": "10.99.0.77"})
@@ -141,6 +146,42 @@ func TestClaimThatIsRefused(t *testing.T) {
 	w.put(lan("", "10.99.0.0/24"), claiming("late", "n1", "wish", 1))
 	w.inLAN(map[string]string{"b": "10.99.0.1"}) // it had them before
 	w.waits("late", "the network keeps no addresses for IPAMClaims, want one with ipam.lifecycle Persistent")
+}
+
+// A claim without addresses says why, once, and no longer when it has some.
+func TestClaimSaysWhatItLacks(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.put(node("n1", 1), keeping("10.99.0.0/30"), asking("a", "n1", "10.99.0.1"), claimed("vm"), claimed("mac"))
+	says := func(claim, want string) {
+		t.Helper()
+		own := w.state.IPAMClaims[podName(claim)].Own
+		if got := fmt.Sprintf("%v %s %s", own.True, own.Reason, own.Message); got != want {
+			t.Errorf("claim %s says %s, want %s", claim, got, want)
+		}
+	}
+	says("vm", "false  ")
+	static := claiming("s", "n1", "vm", 1)
+	static.Attachments[0].Asked.IPv4 = netip.MustParsePrefix("10.99.0.1/30")
+	w.put(static)
+	says("vm", "false IPAddressConflict 10.99.0.1/30 is already the address of Pod default/a")
+	w.drop(static)
+	w.put(asking("b", "n1", ""), claiming("v", "n1", "vm", 1))
+	says("vm", "false SubnetExhausted no address is free in subnet 10.99.0.0/30")
+	again := w.restarted()
+	again.result(0, "no address is free in subnet 10.99.0.0/30") // of the pod; the claim says it already
+	w.drop(asking("b", "n1", ""))
+	w.inLAN(map[string]string{"v": "10.99.0.2"})
+	says("vm", "true SuccessfulAllocation the claim has addresses")
+	w.drop(asking("a", "n1", ""))
+	holder, second := asking("h", "n1", ""), claiming("m", "n1", "mac", 1)
+	holder.Attachments[0].Asked.MAC = ipnet.MAC{2, 0, 0, 0, 0, 5}
+	second.Attachments[0].Asked.MAC = holder.Attachments[0].Asked.MAC
+	w.put(holder, second)
+	says("mac", "false MACAddressConflict 02:00:00:00:00:05 is already the MAC of Pod default/h")
+	outside := claimed("outside")
+	outside.Asked = prefixes("10.98.0.7/24")
+	w.put(outside, claiming("o", "n1", "outside", 1))
+	says("outside", "false ClaimRefused 10.98.0.7 is in none of the subnets [10.99.0.0/30]")
 }
 
 // A claim of a primary network.

@@ -34,12 +34,13 @@ type Finalizers struct {
 	Remove bool // else it is added
 }
 
-// ClaimStatus is the addresses of an IPAMClaim, and the name of the pod that has, or last had, them. It is written only
-// while the status is as Found.
+// ClaimStatus is the addresses of an IPAMClaim, and the name of the pod that has, or last had, them. If Condition is not
+// true, the claim has none, and that alone is written. It is written only while the status is as Found.
 type ClaimStatus struct {
-	IPs   []netip.Prefix
-	Pod   string
-	Found string // as JSON; "" for none
+	IPs       []netip.Prefix
+	Pod       string
+	Condition cluster.Condition // of TypeIPsAllocated
+	Found     string            // as JSON; "" for none
 }
 
 // Status is a condition that an object's status is to have. It is written only while the conditions are as Found.
@@ -163,7 +164,7 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
 		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{},
-		claimed: map[cluster.Name]bool{}, joins: annotation.GatewayJoinsRead{},
+		claimed: map[cluster.Name]bool{}, failed: map[cluster.Name]cluster.Condition{}, joins: annotation.GatewayJoinsRead{},
 		primaries: map[string]map[names.Network]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
@@ -293,7 +294,8 @@ type update struct {
 	exits  map[exit]bool                              // exits to be looked at
 	closed []names.Network                            // networks that are gone, or were made anew
 
-	claimed map[cluster.Name]bool // IPAMClaims to be looked at
+	claimed map[cluster.Name]bool              // IPAMClaims to be looked at
+	failed  map[cluster.Name]cluster.Condition // what those say that have no addresses: see fail
 
 	joins     annotation.GatewayJoinsRead       // of nodes
 	primaries map[string]map[names.Network]bool // by node, as hasPrimaryPods has found them

@@ -128,14 +128,14 @@ func (u *update) held(p cluster.PodPort) annotation.PodNetwork {
 // allocatePods grants addresses to pods that have none.
 func (u *update) allocatePods() {
 	for _, p := range u.sortedPods(true) {
-		if err := u.refusesAsked(p); err != nil {
-			u.wait(p, ReasonAddressRefused, u.describe(p, err))
-		} else if numbers, err := u.take(p); err != nil {
+		numbers, err := u.take(p)
+		if err != nil {
+			u.fail(claimName(p.Pod, p.asked), err)
 			u.wait(p, u.reasonOf(err), u.describe(p, err))
-		} else {
-			u.grantPod(p, numbers)
-			u.patchedPods = append(u.patchedPods, p.pod)
+			continue
 		}
+		u.grantPod(p, numbers)
+		u.patchedPods = append(u.patchedPods, p.pod)
 	}
 }
 
@@ -195,6 +195,12 @@ type fullError struct{ subnet netip.Prefix }
 
 // Error implements error.
 func (e fullError) Error() string { return "no address is free in subnet " + e.subnet.String() }
+
+// takenError says who has an address, or a MAC, already.
+type takenError struct{ what, kind, holder string }
+
+// Error implements error.
+func (e takenError) Error() string { return e.what + " is already the " + e.kind + " of " + e.holder }
 
 // take grants a pod an address of each pool: the one that it asks for, or the next free one. With an error nothing is
 // granted.

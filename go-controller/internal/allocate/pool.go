@@ -124,7 +124,7 @@ func (p *pool) check(ip netip.Prefix) (uint64, error) {
 		return 0, err
 	}
 	if other, taken := p.used[n]; taken {
-		return 0, fmt.Errorf("%s is already the address of %s", ip, holder(other))
+		return 0, takenError{ip.String(), ofAddress, holder(other)}
 	}
 	return n, nil
 }

@@ -11,6 +11,9 @@ type Condition struct {
 // TypeAccepted is the condition that tells whether an object means for the network what its author wrote.
 const TypeAccepted = "Accepted"
 
+// TypeIPsAllocated is the condition of an IPAMClaim that tells whether it has addresses.
+const TypeIPsAllocated = "IPsAllocated"
+
 // northboundIsReady is the reason of NodeAvailable. No Event has it.
 const northboundIsReady = "NorthboundIsReady"
 

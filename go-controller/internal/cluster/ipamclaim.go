@@ -20,6 +20,7 @@ type IPAMClaim struct {
 	// IPs is the addresses that its status has, and Pod the name of the pod that had them last.
 	IPs []netip.Prefix
 	Pod string
+	Own Condition // what its status says of them, as TypeIPsAllocated; zero when it says nothing
 	// Status is the status as JSON, letter by letter; "" when there is none.
 	Status string
 }

@@ -35,6 +35,15 @@ spec: {network: disks, interface: net1}
 ---
 `
 
+// wished is an IPAMClaim that asks for an address of another.
+const wished = `
+apiVersion: k8s.cni.cncf.io/v1alpha1
+kind: IPAMClaim
+metadata: {name: wished, namespace: green}
+spec: {network: disks, interface: net1, ipRequests: ["%s/24"]}
+---
+`
+
 // keeper is a pod that refers to both claims.
 func keeper(name, node string) string {
 	return strings.Replace(probedPod("green", name, node, "app: kept"), "labels:",
@@ -75,4 +84,14 @@ func tryClaims(t *testing.T, c *sandbox.Cluster) {
 	}
 	machines.Kubectl(t, c, keeper("second", "n1"), "apply", "-f", "-")
 	waitsIn(t, c, "green", "second", "in use by Pod green/keeper")
+	loser := podWith("green", "loser", "n1", `[{"name": "disks", "ipam-claim-reference": "wished"}]`)
+	machines.Kubectl(t, c, fmt.Sprintf(wished, before["net1"][0])+loser, "apply", "-f", "-")
+	waitsIn(t, c, "green", "loser", "is already the address of IPAMClaim green/keeper.disks")
+	machines.Kubectl(t, c, "", "wait", "-n", "green", "ipamclaim/wished", "--timeout=20s", "--for",
+		`jsonpath={.status.conditions[?(@.type=="IPsAllocated")].reason}=IPAddressConflict`)
+	for claim, want := range map[string]string{"wished": "IPAddressConflict", "keeper.disks": "SuccessfulAllocation"} {
+		if row := machines.Kubectl(t, c, "", "get", "ipamclaim", "-n", "green", claim); !strings.Contains(row, want) {
+			t.Errorf("kubectl get ipamclaim prints %q, want the reason %s", row, want)
+		}
+	}
 }

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
 func TestClaimBody(t *testing.T) {
 	patch := allocate.Patch{UID: "u", Claim: &allocate.ClaimStatus{Pod: "web",
-		IPs: []netip.Prefix{netip.MustParsePrefix("10.99.0.7/24"), netip.MustParsePrefix("fd99::7/64")}}}
+		Condition: cluster.Condition{Type: cluster.TypeIPsAllocated, True: true, Reason: "SuccessfulAllocation"},
+		IPs:       []netip.Prefix{netip.MustParsePrefix("10.99.0.7/24"), netip.MustParsePrefix("fd99::7/64")}}}
 	const first = `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/status"},` +
 		`{"op":"add","path":"/status","value":{"conditions":[{"lastTransitionTime":`
 	body, err := claimBody(patch)
@@ -31,6 +33,15 @@ func TestClaimBody(t *testing.T) {
 		`"reason":"SuccessfulAllocation"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s: want %s", text, want)
+		}
+	}
+	patch.Claim.Found = `{"ips":["10.99.0.7/24"],"ownerPod":"web"}`
+	patch.Claim.Condition = cluster.Condition{Type: cluster.TypeIPsAllocated, Reason: "IPAddressConflict", Message: "whose"}
+	body, err = claimBody(patch)
+	for _, want := range []string{`"message":"whose","reason":"IPAddressConflict","status":"False","type":"IPsAllocated"`,
+		`"ips":["10.99.0.7/24"],"ownerPod":"web"}`} {
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s, %v: want %s", body, err, want)
 		}
 	}
 	patch.Claim.Found = "{"
