@@ -26,6 +26,11 @@ func FuzzCanonical(f *testing.F) {
 		if err != nil || len(all) != 1 || !there || wrong != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: read as %q %+v, want %+v (%v, %v, %d entries)", value, key, got, want, err, wrong, len(all))
 		}
+		held, ok, err := PodNetworkIn(value, key)
+		of := PodNetworksOf(value)
+		if n, has := of[key]; has != (ok && err == nil) || len(of) > 1 || !reflect.DeepEqual(n, held) {
+			t.Errorf("%q: PodNetworksOf says %v, and PodNetworkIn %v, %v", value, of, held, err)
+		}
 	})
 }
 
@@ -50,6 +55,9 @@ func TestWrittenIsCanonical(t *testing.T) {
 	text := MarshalPodNetworks(n)
 	if allocated := testing.AllocsPerRun(100, func() { _, _, _ = canonical(text) }); allocated > 2 {
 		t.Errorf("%s is read with %v allocations, want at most 2", text, allocated)
+	}
+	if allocated := testing.AllocsPerRun(100, func() { PodNetworksOf(text) }); allocated > 8 {
+		t.Errorf("PodNetworksOf reads %s with %v allocations, want at most 8", text, allocated)
 	}
 }
 

@@ -81,6 +81,12 @@ func ParsePodNetworks(value string) (PodNetwork, error) {
 // PodNetworksIn reads the attachments to a network, by interface. It leaves out those that are malformed.
 func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
+	if key, j, written := canonical(value); written && len(value) <= maxSize {
+		if n, err := j.attachment(key); err == nil {
+			out[key] = n
+		}
+		return out
+	}
 	all, _ := entries(value, podNetworksExample, maxSize)
 	for key, raw := range all {
 		in, iface := names.EntryOf(key)
@@ -107,6 +113,12 @@ func PodNetworksAt(value, iface string) map[string]PodNetwork {
 // PodNetworksOf reads what a pod has or had, by key. It leaves out what is malformed.
 func PodNetworksOf(value string) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
+	if key, j, written := canonical(value); written && len(value) <= maxSize {
+		if n, err := j.attachment(key); err == nil {
+			out[key] = n
+		}
+		return out
+	}
 	all, _ := entries(value, podNetworksExample, maxSize)
 	for key, raw := range all {
 		if n, err := attachment(key, raw); err == nil {
