@@ -34,8 +34,8 @@ type Finalizers struct {
 	Remove bool // else it is added
 }
 
-// ClaimStatus is the addresses of an IPAMClaim, and the name of the pod that has, or last had, them. If Condition is not
-// true, the claim has none, and that alone is written. It is written only while the status is as Found.
+// ClaimStatus is the addresses of an IPAMClaim, and the name of the pod that has, or last had, them. If Condition is
+// not true, the claim has none, and that alone is written. It is written only while the status is as Found.
 type ClaimStatus struct {
 	IPs       []netip.Prefix
 	Pod       string

@@ -11,8 +11,8 @@ import (
 )
 
 // claimBody is a JSON patch (RFC 6902) that puts addresses into the status of an IPAMClaim, and says of which pod they
-// are, or why it has none. The API server refuses it for another object of the same name, and when the status is not what the master has
-// found.
+// are, or why it has none. The API server refuses it for another object of the same name, and when the status is not
+// what the master has found.
 func claimBody(p allocate.Patch) ([]byte, error) {
 	status := map[string]any{}
 	test := operation{"test", statusPath, nil}

@@ -36,7 +36,8 @@ func TestClaimBody(t *testing.T) {
 		}
 	}
 	patch.Claim.Found = `{"ips":["10.99.0.7/24"],"ownerPod":"web"}`
-	patch.Claim.Condition = cluster.Condition{Type: cluster.TypeIPsAllocated, Reason: "IPAddressConflict", Message: "whose"}
+	patch.Claim.Condition = cluster.Condition{
+		Type: cluster.TypeIPsAllocated, Reason: "IPAddressConflict", Message: "whose"}
 	body, err = claimBody(patch)
 	for _, want := range []string{`"message":"whose","reason":"IPAddressConflict","status":"False","type":"IPsAllocated"`,
 		`"ips":["10.99.0.7/24"],"ownerPod":"web"}`} {
