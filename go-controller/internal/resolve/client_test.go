@@ -22,14 +22,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 // serve is a server of DNS, over UDP and TCP, on an address of this machine.
 func serve(t *testing.T, handle dns.HandlerFunc) (address string) {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", packets.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets, listener := listen(t)
 	for _, s := range []*dns.Server{{PacketConn: packets, Handler: handle}, {Listener: listener, Handler: handle}} {
 		started := make(chan struct{})
 		s.NotifyStartedFunc = func() { close(started) }
@@ -44,6 +37,27 @@ func serve(t *testing.T, handle dns.HandlerFunc) (address string) {
 		})
 	}
 	return packets.LocalAddr().String()
+}
+
+// listen takes one port of both protocols. Another program may have that of the other protocol: then it tries others.
+func listen(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	const tries = 20
+	var last error
+	for range tries {
+		packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := net.Listen("tcp", packets.LocalAddr().String())
+		if err == nil {
+			return packets, listener
+		}
+		last = err
+		_ = packets.Close()
+	}
+	t.Fatalf("no port is free for UDP and TCP: %v", last)
+	return nil, nil
 }
 
 // zone answers with these records, whatever is asked for, but truncates answers over UDP that do not fit.

@@ -27,8 +27,8 @@ func TestAlerts(t *testing.T) {
 		name string
 		make func(*testing.T)
 	}{{"many nodes", p.manyNodes}, {"large file", p.largeFile}, {"loop", p.loop}, {"slow database", p.slowDatabase},
-		{"repairs", p.repairs}, {"pods fail", p.podsFail}, {"databases and daemons", p.stopDaemons},
-		{"master", p.stopMaster}} {
+		{"repairs", p.repairs}, {"pods fail", p.podsFail}, {"certificate", p.certificate},
+		{"databases and daemons", p.stopDaemons}, {"master", p.stopMaster}} {
 		p.mark(fault.name)
 		if !t.Run(fault.name, fault.make) {
 			return
