@@ -65,8 +65,8 @@ func annotationTexts() []annotationText {
 		{annotation.PodMacvlan, "a user, on the Pod", "On which interface of its node a privileged pod gets " +
 			"[a macvlan](../features/macvlan.md).", []string{"true", "eth1"}},
 		{annotation.PodClassic, "the master, on the Pod",
-			"The same in the classic form, which has room for the first address. " +
-				"The master writes it in one patch with the annotation above.",
+			"What `" + annotation.PodNetworks + "` says, in the classic form, which has room for the first address. " +
+				"The master writes both in one patch.",
 			[]string{annotation.MarshalPodClassic(single)}},
 		{annotation.NodeSubnets, "the master, on the Node",
 			"The node's subnets, one per address family. It is the record of the allocation.",
@@ -75,7 +75,7 @@ func annotationTexts() []annotationText {
 			"The node's OVN chassis: `external_ids:system-id` of its Open_vSwitch row.",
 			[]string{names.SystemID("n1")}},
 		{annotation.NodeMgmtPortMAC, "the node agent, on the Node", "The MAC address of the node's management port.",
-			[]string{annotation.MarshalNodeMgmtPortMAC(mac)}},
+			[]string{annotation.MarshalNodeMgmtPortMAC(ipnet.MAC{0x0a, 0x58, 0x0a, 0xf4, 0x01, 0x02})}},
 		{annotation.NodePrimaryIfAddr, "the node agent, on the Node", "The node's own addresses, with prefix lengths.",
 			[]string{annotation.MarshalNodePrimaryIfAddr([]netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")})}},
 		{annotation.NodeAgentReady, "the node agent, on the Node", "The agent has set up the node since the Node was " +

@@ -102,12 +102,20 @@ func commandsPage(t *testing.T) string {
 // describe writes a command and its subcommands.
 func describe(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 	if len(path) == 1 && len(c.Subcommands) > 0 {
+		if c.UsageText != "" { // it does something without a subcommand, too
+			page(t, b, path, c)
+		}
 		for _, sub := range c.Subcommands {
 			both := []string{c.Name, sub.Name}
 			describe(t, b, both, helpOf(t, both))
 		}
 		return
 	}
+	page(t, b, path, c)
+}
+
+// page writes a command.
+func page(t *testing.T, b *strings.Builder, path []string, c *cli.Command) {
 	name := strings.Join(path, " ")
 	b.WriteString("\n## " + name + "\n\n`ovnkube " + name)
 	if len(c.VisibleFlags()) > 0 {
@@ -178,6 +186,8 @@ func flagText(t *testing.T, f cli.Flag) string {
 	}
 	text := strings.Join(names, ", ") + ": " + sentence(usage)
 	switch def := strings.Trim(d.GetDefaultText(), `"`); {
+	case !d.TakesValue() && def == "true":
+		text += " On by default: `--" + f.Names()[0] + "=false` turns it off."
 	case !d.TakesValue() || def == "" || def == "0":
 	case strings.Contains(def, " "):
 		text += " Default: " + def + "."
