@@ -23,7 +23,7 @@ type Freed map[names.Range]int64
 type freedSet struct {
 	now   int64
 	until map[netip.Prefix]int64
-	order []netip.Prefix         // of until, by time
+	order []freedAt              // of until, by time; what was freed again has a later entry, too
 	put   map[netip.Prefix]int64 // news for TakeFreed
 	over  []netip.Prefix
 
@@ -31,6 +31,12 @@ type freedSet struct {
 
 	reserved        map[netip.Prefix]bool // see Ledger.Reserve
 	reservedSubnets map[netip.Prefix]bool // those of reserved that are no addresses
+}
+
+// freedAt is what was freed, and when it may be given again.
+type freedAt struct {
+	prefix netip.Prefix
+	until  int64
 }
 
 func newFreedSet() *freedSet {
@@ -45,7 +51,7 @@ func (f *freedSet) add(freed ...netip.Prefix) {
 
 func (f *freedSet) set(p netip.Prefix, until int64) {
 	f.until[p], f.put[p] = until, until
-	f.order = append(f.order, p)
+	f.order = append(f.order, freedAt{p, until})
 	if !p.IsSingleIP() {
 		f.subnets[p] = true
 	}
@@ -79,8 +85,8 @@ func (f *freedSet) overlapping(s netip.Prefix) (netip.Prefix, bool) {
 func (f *freedSet) advance(now int64) bool {
 	f.now = now
 	n := 0
-	for ; n < len(f.order) && f.until[f.order[n]] <= now; n++ {
-		if p := f.order[n]; f.until[p] > 0 { // 0: it was freed twice
+	for ; n < len(f.order) && f.order[n].until <= now; n++ {
+		if p := f.order[n].prefix; f.until[p] == f.order[n].until { // else it was freed again
 			delete(f.until, p)
 			delete(f.put, p)
 			delete(f.subnets, p)
@@ -114,7 +120,7 @@ func (l *Ledger) NextFree() (at int64, ok bool) {
 		if !b.waits() || len(b.freed.order) == 0 {
 			continue
 		}
-		if next := b.freed.until[b.freed.order[0]]; !ok || next < at {
+		if next := b.freed.order[0].until; !ok || next < at {
 			at, ok = next, true
 		}
 	}

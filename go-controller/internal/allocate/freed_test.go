@@ -55,6 +55,23 @@ func TestFreedWaits(t *testing.T) {
 	}
 }
 
+// An address that is freed again and again, as that of a pod which asks for it each minute, does not hold back others.
+func TestFreedAgain(t *testing.T) {
+	f, again, other := newFreedSet(), netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("10.99.0.8")
+	f.add(netip.PrefixFrom(again, 32))
+	f.add(netip.PrefixFrom(other, 32))
+	for minute := range int64(10) {
+		f.advance((minute + 1) * (freedFor - 1))
+		if !f.has(again) || f.has(other) != (minute == 0) || len(f.order) > 2 {
+			t.Errorf("minute %d: freed lately are %v, in %d entries", minute+1, f.until, len(f.order))
+		}
+		f.add(netip.PrefixFrom(again, 32))
+	}
+	if f.advance(f.now + freedFor); f.has(again) || len(f.order) != 0 || len(f.over) != 2 {
+		t.Errorf("at the end %v are freed lately, and %v may be given again", f.until, f.over)
+	}
+}
+
 // A Node that comes back gets its subnet at once, and so do its pods their addresses: they claim them.
 func TestFreedIsClaimedAtOnce(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")

@@ -3,6 +3,8 @@ package annotation
 import (
 	"reflect"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // FuzzCanonical holds that the fast reader says what encoding/json says of every text that it reads.
@@ -28,6 +30,14 @@ func FuzzCanonical(f *testing.F) {
 		}
 		held, ok, err := PodNetworkIn(value, key)
 		of := PodNetworksOf(value)
+		network, iface := names.EntryOf(key)
+		in := PodNetworksIn(value, network)
+		if n, has := in[iface]; has != (ok && err == nil) || len(in) > 1 || !reflect.DeepEqual(n, held) {
+			t.Errorf("%q: PodNetworksIn says %v, and PodNetworkIn %v, %v", value, in, held, err)
+		}
+		if others := PodNetworksIn(value, "another"+network); len(others) > 0 {
+			t.Errorf("%q: PodNetworksIn says %v of another network", value, others)
+		}
 		if n, has := of[key]; has != (ok && err == nil) || len(of) > 1 || !reflect.DeepEqual(n, held) {
 			t.Errorf("%q: PodNetworksOf says %v, and PodNetworkIn %v, %v", value, of, held, err)
 		}

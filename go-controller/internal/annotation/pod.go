@@ -81,19 +81,8 @@ func ParsePodNetworks(value string) (PodNetwork, error) {
 // PodNetworksIn reads the attachments to a network, by interface. It leaves out those that are malformed.
 func PodNetworksIn(value string, network names.Network) map[string]PodNetwork {
 	out := map[string]PodNetwork{}
-	if key, j, written := canonical(value); written && len(value) <= maxSize {
-		if n, err := j.attachment(key); err == nil {
-			out[key] = n
-		}
-		return out
-	}
-	all, _ := entries(value, podNetworksExample, maxSize)
-	for key, raw := range all {
-		in, iface := names.EntryOf(key)
-		if in != network {
-			continue
-		}
-		if n, err := attachment(key, raw); err == nil && n.Waiting == "" {
+	for key, n := range PodNetworksOf(value) {
+		if in, iface := names.EntryOf(key); in == network && n.Waiting == "" {
 			out[iface] = n
 		}
 	}

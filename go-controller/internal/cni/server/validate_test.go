@@ -114,6 +114,8 @@ func TestHostileAnnotations(t *testing.T) {
 			"10.244.1.9 is the address of the older pod default/victim"},
 		"an older pod's, IPv6": {network(`"10.244.1.5/24","fd01:0:0:1::9/64"`, mac, routers, ""),
 			"fd01:0:0:1::9 is the address of the older pod default/victim"},
+		"an older pod's that has eth0 alone": {network(`"10.244.1.11/24","fd01:0:0:1::5/64"`, "0a:58:0a:f4:01:0b", routers,
+			""), "10.244.1.11 is the address of the older pod default/plain"},
 		"a younger pod's": {network(`"10.244.1.12/24","fd01:0:0:1::c/64"`, "0a:58:0a:f4:01:0c", routers, ""),
 			""},
 		"a finished pod's": {network(`"10.244.1.13/24","fd01:0:0:1::d/64"`, "0a:58:0a:f4:01:0d", routers, ""),
@@ -127,7 +129,7 @@ func TestHostileAnnotations(t *testing.T) {
 			junk := annotated("junk", 1, 77)
 			junk.Network = strings.Replace(annotated("junk", 1, 5, "default/x").Network, `"default":`, `"gone":`, 1)
 			s := &Server{Node: dualStack(), Pods: fakePods{p, annotated("victim", 1, 9, "blue/net1"),
-				annotated("young", 9, 12), finished, junk,
+				annotated("plain", 1, 11), annotated("young", 9, 12), finished, junk,
 				{Namespace: "default", Name: "broken", UID: "u-b", Network: "{"}}}
 			_, err := s.networksOf(t.Context(), eth0(), p)
 			if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
