@@ -27,7 +27,7 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 		annotation.NodeChassisID, annotation.L3GatewayConfig)
 	out.AgentReady = n.Annotations[annotation.NodeAgentReady] == annotation.NodeIsReady
 	f := findingsOf(cluster.KindNode, n)
-	f.problems = out.ReadAnnotations(n.Annotations)
+	f.add(out.ReadAnnotations(n.Annotations))
 	for at, t := range n.Spec.Taints {
 		if t.Key != names.TaintAgentNotReady {
 			continue

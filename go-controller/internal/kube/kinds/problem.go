@@ -26,10 +26,42 @@ func NameOf(m metav1.Object) cluster.Name {
 	return cluster.Name{Namespace: m.GetNamespace(), Name: m.GetName()}
 }
 
+// What is reported of one object, at most. Its author decides how much is wrong with it, and each Problem is an Event
+// and a line of the log. A message in an Event has at most as many bytes (Kubernetes API, events.k8s.io/v1, "note").
+const (
+	mostProblems = 16
+	mostMessage  = 1024
+)
+
 // bad notes a Problem. The message names the field, its value, what would be right, and what follows.
 func (f *findings) bad(reason, format string, args ...any) {
-	p := cluster.Problem{Ref: f.ref, UID: f.uid, Reason: reason, Message: fmt.Sprintf(format, args...)}
-	f.problems = append(f.problems, p)
+	if f.full(reason) {
+		return
+	}
+	message := fmt.Sprintf(format, args...)
+	if len(message) > mostMessage {
+		message = strings.ToValidUTF8(message[:mostMessage], "")
+	}
+	f.problems = append(f.problems, cluster.Problem{Ref: f.ref, UID: f.uid, Reason: reason, Message: message})
+}
+
+// add notes Problems that somebody else has found.
+func (f *findings) add(problems []cluster.Problem) {
+	for _, p := range problems {
+		if f.full(p.Reason) {
+			return
+		}
+		f.problems = append(f.problems, p)
+	}
+}
+
+// full tells whether no more is reported of the object. The last Problem says so.
+func (f *findings) full(reason string) bool {
+	if len(f.problems) == mostProblems {
+		f.problems = append(f.problems, cluster.Problem{Ref: f.ref, UID: f.uid, Reason: reason,
+			Message: fmt.Sprintf("more than %d parts of the object are not right: the others are not reported", mostProblems)})
+	}
+	return len(f.problems) > mostProblems
 }
 
 // known checks a field that may have one of a few values, or none. An unknown value is a Problem; instead says what

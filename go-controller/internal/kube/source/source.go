@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"maps"
 	"slices"
@@ -32,7 +33,8 @@ type Source struct {
 	first    time.Time // when the oldest of pending came
 	taken    time.Time // the same of those that the last Take handed out
 	problems []cluster.Problem
-	reported map[cluster.Ref]string // problems that were handed out, until the object changes
+	reported map[cluster.Ref]uint64 // hashes of problems that were handed out, until the object changes
+	seed     maphash.Seed           // of these
 	waiting  int                    // kinds that have not been listed yet
 	heard    map[cluster.Kind]contact
 }
@@ -52,7 +54,8 @@ func New(c *client.Clients, rows []kinds.Kind) *Source {
 	watched := kinds.WatchedBy(rows, kinds.Master)
 	return &Source{
 		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
-		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]string{},
+		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]uint64{},
+		seed: maphash.MakeSeed(),
 		heard: map[cluster.Kind]contact{},
 	}
 }
@@ -135,29 +138,23 @@ func (s *Source) Received() time.Time {
 
 // put queues events, and the problems that are new.
 func (s *Source) put(events []cluster.Event, problems []cluster.Problem, firstList bool) {
+	wrong := s.hashes(problems)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending) == 0 {
 		s.first = time.Now()
-	}
-	var wrong map[cluster.Ref]string
-	for _, p := range problems {
-		if wrong == nil {
-			wrong = map[cluster.Ref]string{}
-		}
-		wrong[p.Ref] += p.Reason + p.Message
 	}
 	for _, e := range events {
 		if was, there := s.pending[e.Ref]; there {
 			e.Between = was.Between || was.New == nil || e.New == nil || !was.New.Equal(e.New)
 		}
 		s.pending[e.Ref] = e
-		if wrong[e.Ref] == "" {
+		if _, is := wrong[e.Ref]; !is {
 			delete(s.reported, e.Ref)
 		}
 	}
 	for _, p := range problems {
-		if s.reported[p.Ref] != wrong[p.Ref] {
+		if was, is := s.reported[p.Ref]; !is || was != wrong[p.Ref] {
 			s.problems = append(s.problems, p)
 		}
 	}
@@ -169,6 +166,17 @@ func (s *Source) put(events []cluster.Event, problems []cluster.Problem, firstLi
 	case s.signal <- struct{}{}:
 	default:
 	}
+}
+
+// hashes is a hash of what is wrong with each object; nil if nothing is.
+func (s *Source) hashes(problems []cluster.Problem) (out map[cluster.Ref]uint64) {
+	for _, p := range problems {
+		if out == nil {
+			out = map[cluster.Ref]uint64{}
+		}
+		out[p.Ref] = maphash.Comparable(s.seed, [3]any{out[p.Ref], p.Reason, p.Message})
+	}
+	return out
 }
 
 // feed makes events of what is seen of one kind. It remembers only names, so that a new list tells which objects are
