@@ -9,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Reasons of the condition of an IPAMClaim, as ovn-kubernetes has them. No Event has them. What else fails has
@@ -64,11 +65,19 @@ func (u *update) lookAtClaim(claim cluster.Name) {
 	}
 }
 
-// lookAtClaims has the IPAMClaims of a namespace looked at: what their networks are called may mean others now. With ""
-// it has all looked at.
+// lookAtClaims has the IPAMClaims of a namespace looked at: what their networks are called may mean others now.
 func (u *update) lookAtClaims(namespace string) {
 	for claim := range u.s.IPAMClaims {
-		if namespace == "" || claim.Namespace == namespace {
+		if claim.Namespace == namespace {
+			u.claimed[claim] = true
+		}
+	}
+}
+
+// lookAtClaimsOf has the IPAMClaims of a network looked at that has come.
+func (u *update) lookAtClaimsOf(n names.Network) {
+	for claim, c := range u.s.IPAMClaims {
+		if u.s.NetworkOfClaim(c) == n {
 			u.claimed[claim] = true
 		}
 	}
@@ -80,11 +89,21 @@ func (u *update) settleClaims() {
 	if !u.network.Persistent {
 		return
 	}
-	claims := sortedNames(u.claimed)
-	slices.SortStableFunc(claims, func(a, b cluster.Name) int { return cmp.Compare(u.created(a), u.created(b)) })
+	wants := func(c *cluster.IPAMClaim) bool {
+		return c != nil && c.Invalid == "" && u.s.NetworkOfClaim(c) == u.network.Name
+	}
+	var claims []cluster.Name
+	for name := range u.claimed { // most may be about other networks
+		if u.claims[name] != nil || wants(u.s.IPAMClaims[name]) {
+			claims = append(claims, name)
+		}
+	}
+	slices.SortFunc(claims, func(a, b cluster.Name) int {
+		return cmp.Or(cmp.Compare(u.created(a), u.created(b)), cluster.CompareNames(a, b))
+	})
 	for _, name := range claims {
 		c, held := u.s.IPAMClaims[name], u.claims[name]
-		wanted := c != nil && c.Invalid == "" && u.s.NetworkOfClaim(c) == u.network.Name
+		wanted := wants(c)
 		if held != nil && (!wanted || c.UID != held.uid) {
 			u.dropClaim(name, held)
 			held = nil
@@ -312,13 +331,12 @@ func said(c *cluster.IPAMClaim) cluster.Condition {
 
 // statusOf is what the status of an IPAMClaim is to say. Without a condition it stays as it is.
 func (u *update) statusOf(c *cluster.IPAMClaim) ClaimStatus {
-	for _, n := range sortedKeys(u.ledger.books) {
-		u.book = u.ledger.books[n]
-		if held := u.claims[c.Name]; held != nil {
-			return ClaimStatus{IPs: u.addressesOf(held), Pod: cmp.Or(held.pod.Pod.Name, c.Pod), Found: c.Status,
-				Condition: cluster.Condition{Type: cluster.TypeIPsAllocated, True: true, Reason: successfulAllocation,
-					Message: "the claim has addresses"}}
-		}
+	if b := u.ledger.books[u.s.NetworkOfClaim(c)]; b != nil && b.claims[c.Name] != nil {
+		u.book = b
+		held := u.claims[c.Name]
+		return ClaimStatus{IPs: u.addressesOf(held), Pod: cmp.Or(held.pod.Pod.Name, c.Pod), Found: c.Status,
+			Condition: cluster.Condition{Type: cluster.TypeIPsAllocated, True: true, Reason: successfulAllocation,
+				Message: "the claim has addresses"}}
 	}
 	return ClaimStatus{IPs: c.IPs, Pod: c.Pod, Found: c.Status, Condition: u.failed[c.Name]}
 }

@@ -74,6 +74,7 @@ type Ledger struct {
 	*book   // of the cluster's own network
 	books   map[names.Network]*book
 	waiting map[cluster.Name]string // pods that lack an attachment, and what was last reported of why
+	updated bool                    // there was an update: what came before is no news
 	// kept is what was freed lately in networks that have no book: they are gone, or not known yet.
 	kept map[names.Network]*freedSet
 }
@@ -202,7 +203,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 			u.pods = map[cluster.PodPort]bool{}
 		}
 		if opened[n] {
-			u.lookAtClaims("")
+			u.lookAtClaimsOf(n)
 		}
 		if opened[n] && u.shared == nil {
 			u.lookAtAllNodes()
@@ -213,6 +214,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u.patchNodes()
 	u.patchPods()
 	u.patchClaims()
+	l.updated = true
 	return u.Result
 }
 

@@ -61,7 +61,7 @@ func (u *update) close(name names.Network) {
 // lookAtPrimary has the pods looked at whose primary network may be another after a change of a Namespace, or of what
 // defines networks.
 func (u *update) lookAtPrimary(c cluster.Change) {
-	if !u.mayMovePrimary(c) {
+	if !u.ledger.updated || !u.mayMovePrimary(c) { // in the first update every pod is news itself
 		return
 	}
 	var pods []cluster.Name

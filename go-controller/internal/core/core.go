@@ -64,7 +64,7 @@ func (c *Core) Step(events []cluster.Event) Result {
 			c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
 		}
 	}
-	if c.started {
+	if c.started && len(out.Changes) > 0 {
 		c.follow(&out)
 	}
 	return out

@@ -86,10 +86,10 @@ func (d *dirtySet) take(now time.Time, f filler) {
 		}
 	}
 	for _, k := range kinds {
-		if !f.TakesAny(k) {
-			continue
-		}
 		for o, c := range d.byKind[k] {
+			if !f.TakesAny(k) { // it may have become full
+				break
+			}
 			if d.waiting[o].until.After(now) || d.vanished[o] || !f.Takes(o) {
 				continue
 			}

@@ -28,6 +28,7 @@ type guard struct {
 
 // holdBack decides which owners the full pass leaves alone.
 func (l *Loop) holdBack(owners []nb.Owner) {
+	reported := l.guard.reported
 	l.release()
 	if l.Leader == nil {
 		return
@@ -36,6 +37,7 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 	if !r.Large() || l.session.Approved() == r.Digest() {
 		return
 	}
+	l.guard.reported = reported // after a reconnection the same Event would say nothing new
 	l.guard.held = map[nb.Owner]bool{}
 	for _, o := range r.Owners {
 		l.guard.held[o] = true

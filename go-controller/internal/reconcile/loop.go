@@ -369,7 +369,7 @@ func (l *Loop) takeDirty() {
 	there := l.session.Owners()
 	l.holdBack(there)
 	l.compareAll(there)
-	l.session.Record(l.Core.Ledger().Freed(), nil)
+	l.recordFreed()
 	l.passed, l.passedAt = true, time.Now()
 	l.Metrics.FullPasses.Inc()
 	l.Log.Info("full pass", "owners", l.dirty.size)

@@ -54,7 +54,9 @@ func (s *Server) add(ctx context.Context, r *request) (result json.RawMessage, e
 		result, err = marshalResult(conf.CNIVersion, addResult(conf, prev, ifaces[0].spec, ifaces[0].veth))
 	}
 	if err != nil {
-		s.removeMacvlan(r)
+		if r.macvlan { // else it is that of an earlier ADD, which a container may use
+			s.removeMacvlan(r)
+		}
 		s.undo(ctx, r.made)
 		return nil, err
 	}

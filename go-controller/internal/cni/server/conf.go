@@ -60,6 +60,7 @@ type request struct {
 	// the pod's author asks for, each by a delegated request. Multus refuses to ask for one that is there already.
 	oneByOne bool
 	made     []string // the attachments that an ADD has made, by id
+	macvlan  bool     // an ADD has made, or tried to make, the macvlan
 }
 
 // requestOf reads from the network configuration which attachment a request is about: that to the cluster's own network

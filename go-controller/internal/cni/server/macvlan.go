@@ -23,6 +23,7 @@ func addMacvlan(r *request, ref podRef, pod local.Pod) error {
 	if r.delegated || pod.Macvlan == "" {
 		return nil
 	}
+	r.macvlan = true
 	err := podif.AddMacvlan(r.ContainerID, r.Netns, pod.Macvlan)
 	if err == nil {
 		return nil

@@ -55,7 +55,7 @@ func New(c *client.Clients, rows []kinds.Kind) *Source {
 	return &Source{
 		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
 		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]uint64{},
-		seed: maphash.MakeSeed(),
+		seed:  maphash.MakeSeed(),
 		heard: map[cluster.Kind]contact{},
 	}
 }
