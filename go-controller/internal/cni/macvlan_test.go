@@ -96,6 +96,10 @@ func TestMacvlan(t *testing.T) {
 			t.Errorf("the host on %s knows the pod as %q, want MAC %s", nic, have, mac)
 		}
 		a.as(protocol.Check).after(result).succeed(t)
+		// A second ADD for a container that is served is refused, and takes nothing from it.
+		a.fail(t, protocol.CodeInvalidEnv, "CNI_IFNAME is taken")
+		testkit.Run(t, "ip", "-n", "web", "link", "show", "macvlan0")
+		a.as(protocol.Check).after(result).succeed(t)
 		end()
 	}
 	// A pod that says it asks for none.
