@@ -13,7 +13,7 @@ import (
 )
 
 // Reasons of the condition of an IPAMClaim, as ovn-kubernetes has them. No Event has them. What else fails has
-// ReasonClaimRefused.
+// ReasonIPAMClaimRefused.
 const (
 	successfulAllocation = "SuccessfulAllocation"
 	subnetExhausted      = "SubnetExhausted"
@@ -123,7 +123,7 @@ func (u *update) settleClaims() {
 func (u *update) refuseClaim(c *cluster.IPAMClaim, err error) {
 	u.fail(c.Name, err)
 	if u.failed[c.Name] != said(c) {
-		u.problem(c, c.UID, ReasonClaimRefused, err.Error()+": pods that refer to the claim wait; want another claim, "+
+		u.problem(c, c.UID, ReasonIPAMClaimRefused, err.Error()+": pods that refer to the claim wait; want another claim, "+
 			"or that the addresses are free")
 	}
 }
@@ -289,7 +289,7 @@ func (u *update) fail(name cluster.Name, err error) {
 	if c == nil || said || u.claims[name] != nil || u.s.NetworkOfClaim(c) != u.network.Name {
 		return
 	}
-	reason := ReasonClaimRefused
+	reason := ReasonIPAMClaimRefused
 	var full fullError
 	var taken takenError
 	switch {

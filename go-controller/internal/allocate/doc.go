@@ -1,4 +1,5 @@
-// Package allocate grants subnets to nodes, addresses on the join switch to gateway routers, and addresses to pods.
+// Package allocate grants subnets to nodes, addresses on the join switch to gateway routers, and addresses to pods, to
+// exits of primary networks and to IPAMClaims.
 //
 // The annotations are the durable record. A valid annotation is honoured, also after a restart, a new leader, or the
 // loss of the Northbound database. An annotation that can't be right (outside the node's subnet, taken, malformed) is
@@ -11,7 +12,7 @@
 // The Ledger records who holds what. It is rebuilt from the State at the start, where each object is a Change. One call
 // of Update looks at all claims before it grants anything new: nothing is granted that another object already claims.
 //
-// Addresses are granted in turn, not lowest first. What was freed is not granted again for a minute. In a node subnet
+// Addresses of pods and subnets of nodes are granted in turn, not lowest first. What was freed is not granted again for a minute. In a node subnet
 // .0 is the network, .1 the router, and .2 the management port. The last address of an IPv4 subnet is the broadcast
 // address. The last one before that is where health checks of services come from (cluster.HealthSource). Pods get the
 // others.

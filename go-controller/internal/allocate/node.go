@@ -24,7 +24,7 @@ const (
 	ReasonNetworkFull     = "NetworkSubnetExhausted"
 	ReasonAttachment      = "PodNetworkUnavailable"
 	ReasonNoPrimary       = "NoPrimaryNetwork"
-	ReasonClaimRefused    = "ClaimRefused"
+	ReasonIPAMClaimRefused    = "ClaimRefused"
 )
 
 // nodeLease is a node's subnets and the pods' addresses in them; in a network of one switch, those of the network.

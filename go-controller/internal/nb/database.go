@@ -95,7 +95,7 @@ func (d *Database) indexed() *index {
 		}
 	}
 	for _, slots := range d.index.parents {
-		slices.SortFunc(slots, compareSlots)
+		slices.SortFunc(slots, Slot.Compare)
 	}
 	return d.index
 }

@@ -214,7 +214,7 @@ func (p *Plan) sort() {
 		return cmp.Or(cmp.Compare(a.Verb, b.Verb), compareKeys(a.Key, b.Key), cmp.Compare(a.UUID, b.UUID))
 	})
 	slices.SortFunc(p.Members, func(a, b Membership) int {
-		return cmp.Or(compareSlots(a.Slot, b.Slot), compareKeys(a.Key, b.Key), cmp.Compare(a.UUID, b.UUID))
+		return cmp.Or(a.Slot.Compare(b.Slot), compareKeys(a.Key, b.Key), cmp.Compare(a.UUID, b.UUID))
 	})
 }
 
@@ -222,7 +222,7 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), a.Owner.Compare(b.Owner), cmp.Compare(a.Role, b.Role))
 }
 
-func compareSlots(a, b Slot) int {
-	in, other := a.In, b.In
-	return cmp.Or(cmp.Compare(in.Table, other.Table), cmp.Compare(in.UUID, other.UUID), cmp.Compare(a.Column, b.Column))
+// Compare orders slots by the row that has them, and then by column.
+func (s Slot) Compare(o Slot) int {
+	return cmp.Or(cmp.Compare(s.In.Table, o.In.Table), cmp.Compare(s.In.UUID, o.In.UUID), cmp.Compare(s.Column, o.Column))
 }

@@ -47,7 +47,7 @@ func operations(schema *nb.Schema, plans []nb.Plan) []operation {
 			slots[m.Slot].take(m, p.Owner)
 		}
 	}
-	for _, sl := range slices.SortedFunc(maps.Keys(slots), compareSlots) {
+	for _, sl := range slices.SortedFunc(maps.Keys(slots), nb.Slot.Compare) {
 		changes = append(changes, slots[sl].operation(sl))
 	}
 	return slices.Concat(inserts, changes, deletes)
@@ -69,10 +69,6 @@ func changedRows(plans []nb.Plan) map[nb.Ref]bool {
 		}
 	}
 	return out
-}
-
-func compareSlots(a, b nb.Slot) int {
-	return slices.Compare([]string{a.In.Table, a.In.UUID, a.Column}, []string{b.In.Table, b.In.UUID, b.Column})
 }
 
 // membership is what is to be added to and removed from one slot.

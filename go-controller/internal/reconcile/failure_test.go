@@ -241,16 +241,16 @@ func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 	o := owner(names.KindNode, "n1")
 	l.dirty.fail(o, time.Now().Add(-time.Minute))
 	for what, set := range map[string]func(){
-		"without a connection":        func() { l.session, l.passed, l.inFlight = nil, false, false },
-		"before the full pass":        func() { l.session, l.passed, l.inFlight = &ovsdb.Session{}, false, false },
-		"with a transaction underway": func() { l.session, l.passed, l.inFlight = &ovsdb.Session{}, true, true },
+		"without a connection":        func() { l.session, l.fullPassBegun, l.inFlight = nil, false, false },
+		"before the full pass":        func() { l.session, l.fullPassBegun, l.inFlight = &ovsdb.Session{}, false, false },
+		"with a transaction underway": func() { l.session, l.fullPassBegun, l.inFlight = &ovsdb.Session{}, true, true },
 	} {
 		set()
 		if next := l.untilNext(); next != time.Hour {
 			t.Errorf("%s: wakes in %s, want an hour", what, next)
 		}
 	}
-	l.session, l.passed, l.inFlight = &ovsdb.Session{}, true, false
+	l.session, l.fullPassBegun, l.inFlight = &ovsdb.Session{}, true, false
 	if next := l.untilNext(); next != time.Millisecond {
 		t.Errorf("when it may send: wakes in %s, want at once", next)
 	}

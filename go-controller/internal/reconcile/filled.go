@@ -12,7 +12,7 @@ import (
 // does so once for each session: before the full pass ends, and again later if that fails. It is called when there is
 // nothing to write, and tells whether it does so.
 func (l *Loop) markFilled(ctx context.Context) bool {
-	if l.marked == l.session || time.Now().Before(l.markAt) || l.passedAt.IsZero() && l.compared.Load() != l.session {
+	if l.marked == l.session || time.Now().Before(l.markAt) || l.fullPassSince.IsZero() && l.compared.Load() != l.session {
 		return false
 	}
 	if len(l.dirty.waiting) > 0 && l.patient() {

@@ -81,37 +81,37 @@ type Config struct {
 // Loop is the reconciler. Its fields belong to the goroutine of Run.
 type Loop struct {
 	Config
-	born     time.Time
-	dirty    *dirtySet
-	session  *ovsdb.Session
-	synced   bool      // the source is
-	begun    bool      // the records of this session are known
-	leads    bool      // the leader epoch in this session's database is ours
-	epoch    uint64    // the last one that was raised here
-	cluster  string    // the UID that was recorded with it
-	noUID    bool      // that this cluster has no UID was logged
-	raiseAt  time.Time // when to try again to raise it
-	stopped  error     // why the loop must end
-	passed   bool      // the full pass over this session has begun
-	passedAt time.Time // when it began; zero once it has ended
-	inFlight bool
-	sentAt   time.Time         // when the last transaction was started
-	paused   bool              // step left work for after the pause
-	halves   [][]nb.Owner      // parts of rejected batches, to be sent first
-	most     int               // the number of owners at which a transaction is full, after one had no answer; 0 for any
-	verified bool              // nothing was written since the last verification
-	suspects map[nb.Owner]bool // owners that the last verification found different
-	verifyAt time.Time         // when to look at them again; zero for as soon as there is nothing else to do
-	refusal  string            // why the full pass can't begin; logged once
-	guard    guard             // what the full pass does not remove yet
-	results  chan result
-	inSync   chan struct{}
-	compared atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
-	heldBack atomic.Pointer[error]         // what waits for approval
-	refused  atomic.Pointer[error]         // why nothing is written to the database
-	marked   *ovsdb.Session                // the session whose database is marked as filled
-	markAt   time.Time                     // when to try again to mark it
-	patience struct {                      // until when the mark of a session waits for owners that have failed
+	born          time.Time
+	dirty         *dirtySet
+	session       *ovsdb.Session
+	synced        bool      // the source is
+	begun         bool      // the records of this session are known
+	leads         bool      // the leader epoch in this session's database is ours
+	epoch         uint64    // the last one that was raised here
+	cluster       string    // the UID that was recorded with it
+	noUID         bool      // that this cluster has no UID was logged
+	raiseAt       time.Time // when to try again to raise it
+	stopped       error     // why the loop must end
+	fullPassBegun bool      // the full pass over this session has begun
+	fullPassSince time.Time // when it began; zero once it has ended
+	inFlight      bool
+	sentAt        time.Time         // when the last transaction was started
+	paused        bool              // the pause had not ended when step looked
+	halves        [][]nb.Owner      // parts of rejected batches, to be sent first
+	most          int               // the number of owners at which a transaction is full, after one had no answer; 0 for any
+	verified      bool              // nothing was written since the last verification
+	suspects      map[nb.Owner]bool // owners that the last verification found different
+	verifyAt      time.Time         // when to look at them again; zero for as soon as there is nothing else to do
+	refusal       string            // why the full pass can't begin; logged once
+	guard         guard             // what the full pass does not remove yet
+	results       chan result
+	inSync        chan struct{}
+	compared      atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
+	heldBack      atomic.Pointer[error]         // what waits for approval
+	refused       atomic.Pointer[error]         // why nothing is written to the database
+	marked        *ovsdb.Session                // the session whose database is marked as filled
+	markAt        time.Time                     // when to try again to mark it
+	patience      struct {                      // until when the mark of a session waits for owners that have failed
 		session *ovsdb.Session
 		end     time.Time
 	}
@@ -194,7 +194,7 @@ func (l *Loop) untilNext() time.Duration {
 	if l.session != nil && l.begun && !l.leads && !l.inFlight {
 		return max(time.Until(l.raiseAt), time.Millisecond)
 	}
-	if l.session == nil || !l.passed || l.inFlight {
+	if l.session == nil || !l.fullPassBegun || l.inFlight {
 		return next
 	}
 	if !l.verifyAt.IsZero() && l.dirty.size == 0 {
@@ -214,7 +214,7 @@ func (l *Loop) untilNext() time.Duration {
 
 // unfinished is true when idle has something to do as soon as there is nothing to write.
 func (l *Loop) unfinished() bool {
-	return !l.passedAt.IsZero() || l.Verify && !l.verified && l.verifyAt.IsZero()
+	return !l.fullPassSince.IsZero() || l.Verify && !l.verified && l.verifyAt.IsZero()
 }
 
 // pause is how long to gather changes before the next transaction.
@@ -324,7 +324,7 @@ func (l *Loop) takeSession() {
 	if s == l.session {
 		return
 	}
-	l.session, l.begun, l.leads, l.passed, l.halves = s, false, false, false, nil
+	l.session, l.begun, l.leads, l.fullPassBegun, l.halves = s, false, false, false, nil
 	l.dirty.forgive() // earlier attempts may have failed because the connection was lost
 	l.suspects, l.refusal = nil, ""
 	l.Metrics.InSync.Set(0)
@@ -345,7 +345,7 @@ func (l *Loop) takeDirty() {
 	if l.session == nil || !l.synced {
 		return
 	}
-	if l.passed {
+	if l.fullPassBegun {
 		dirty := l.session.TakeDirty()
 		for _, o := range dirty {
 			l.dirty.add(o, databaseChange)
@@ -370,7 +370,7 @@ func (l *Loop) takeDirty() {
 	l.holdBack(there)
 	l.compareAll(there)
 	l.recordFreed()
-	l.passed, l.passedAt = true, time.Now()
+	l.fullPassBegun, l.fullPassSince = true, time.Now()
 	l.Metrics.FullPasses.Inc()
 	l.Log.Info("full pass", "owners", l.dirty.size)
 }

@@ -19,7 +19,7 @@ func (l *Loop) step(ctx context.Context) {
 		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
 	}()
 	l.paused = l.pause() > 0
-	if l.session == nil || !l.passed || !l.mayWrite() || l.inFlight || l.paused {
+	if l.session == nil || !l.fullPassBegun || !l.mayWrite() || l.inFlight || l.paused {
 		return
 	}
 	l.reviewHeld()
@@ -240,9 +240,9 @@ func (l *Loop) idle(ctx context.Context) {
 	if l.markFilled(ctx) {
 		return
 	}
-	if !l.passedAt.IsZero() && len(l.guard.held) == 0 {
-		took := time.Since(l.passedAt)
-		l.passedAt = time.Time{}
+	if !l.fullPassSince.IsZero() && len(l.guard.held) == 0 {
+		took := time.Since(l.fullPassSince)
+		l.fullPassSince = time.Time{}
 		l.Metrics.FullPass.Set(took.Seconds())
 		l.Metrics.InSync.Set(1)
 		l.compared.Store(l.session)

@@ -29,7 +29,7 @@ func loopWithout(t *testing.T, f *feed, r Recorder) *Loop {
 // The loop does not sleep when the pause ends between the look at it and the setting of the timer.
 func TestWakesAfterThePause(t *testing.T) {
 	l := loopWithout(t, newFeed(), nil)
-	l.passed = true
+	l.fullPassBegun = true
 	l.dirty.add(owner(names.KindPod, "d/p"), clusterChange)
 	l.sentAt = time.Now()
 	l.step(t.Context())
@@ -59,7 +59,7 @@ func TestReportsOnceWhileAmbiguous(t *testing.T) {
 	for range 3 {
 		l.takeDirty()
 	}
-	if l.passed || len(f.problems) != 1 {
-		t.Errorf("full pass begun: %v, problems %v; want none begun and one problem", l.passed, f.problems)
+	if l.fullPassBegun || len(f.problems) != 1 {
+		t.Errorf("full pass begun: %v, problems %v; want none begun and one problem", l.fullPassBegun, f.problems)
 	}
 }

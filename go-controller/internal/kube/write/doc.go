@@ -1,3 +1,3 @@
-// Package write is the only place that changes objects that others own: it patches annotations and conditions, and
-// makes Events.
+// Package write is the only place that changes objects that others own: it patches annotations, conditions, finalizers
+// and the status of IPAMClaims, removes taints, and makes Events.
 package write

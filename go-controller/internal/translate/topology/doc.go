@@ -5,4 +5,6 @@
 //   - zones: a load balancer group each
 //   - nodes: a logical switch each, with a port to the router, a management port, and a route by which pods leave
 //   - gateways: a gateway router each, with its external switch, routes, SNAT, and pinned subnets
+//   - networks of users: their switches and routers, on the nodes that have pods in them, and their conditions
+//   - multicast, and the meter of ACLs that log
 package topology

@@ -14,7 +14,7 @@ import (
 // Reasons of the reports on what a gateway node says of itself.
 const (
 	ReasonGatewayAddressInUse = "GatewayAddressInUse" // another gateway has the external address
-	ReasonClaimRefused        = "GatewayClaimRefused" // it disagrees with what the cluster says
+	ReasonGatewayClaimRefused        = "GatewayClaimRefused" // it disagrees with what the cluster says
 )
 
 // mostRefused is how many refused claims a report spells out.
@@ -34,7 +34,7 @@ func refusedClaims(s *cluster.State, node string) []cluster.Problem {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	n := s.Nodes[node]
-	return []cluster.Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonClaimRefused,
+	return []cluster.Problem{{Ref: n.Ref(), UID: n.UID, Reason: ReasonGatewayClaimRefused,
 		Message: strings.Join(parts, "; ") + ": it is not used"}}
 }
 
