@@ -10,8 +10,8 @@ import (
 )
 
 // How a server that does not answer is given up. Another member that leads instead is a proof: that takes at most
-// echoInterval + askOthers, and askTimeout for each other server. Without it the server may be busy, and reconnecting would cost it more. A
-// server that has a transaction of ours gets as long as the transaction.
+// echoInterval + askOthers, and askTimeout for each other server. Without it the server may be busy, and reconnecting
+// would cost it more. A server that has a transaction of ours gets as long as the transaction.
 const (
 	echoInterval = 2 * time.Second
 	askOthers    = 2 * time.Second // without an answer; and between two times

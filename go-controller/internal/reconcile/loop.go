@@ -98,7 +98,7 @@ type Loop struct {
 	sentAt        time.Time         // when the last transaction was started
 	paused        bool              // the pause had not ended when step looked
 	halves        [][]nb.Owner      // parts of rejected batches, to be sent first
-	most          int               // the number of owners at which a transaction is full, after one had no answer; 0 for any
+	most          int               // owners in a transaction, after one had no answer; 0 for any
 	verified      bool              // nothing was written since the last verification
 	suspects      map[nb.Owner]bool // owners that the last verification found different
 	verifyAt      time.Time         // when to look at them again; zero for as soon as there is nothing else to do

@@ -9,7 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// Whatever an object's author writes, few Problems are reported of it, and short ones. The last says that there are more.
+// Whatever an object's author writes, few Problems are reported of it, and short ones. The last says that there are
+// more.
 func TestProblemsOfOneObjectAreFew(t *testing.T) {
 	const many = 100_000
 	p := &networkingv1.NetworkPolicy{}
