@@ -108,7 +108,7 @@ func (w *world) patched(p Patch) cluster.Event {
 			n.JoinAnnotated = raw
 		}
 		var errs [2]error
-		_, _, errs[0] = w.ledger.claimedSubnets(&n)
+		_, _, errs[0] = annotation.NodeSubnetsIn(n.Annotated, names.Own)
 		_, _, errs[1] = annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
 		if err := errors.Join(errs[:]...); err != nil {
 			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)

@@ -189,5 +189,5 @@ func (l *exitLease) addrs() (out []netip.Prefix) {
 
 // claimedExit is the addresses of an exit of a network that a node claims; ok is false when it claims none.
 func (u *update) claimedExit(in names.Network, n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
-	return u.joins.Of(n.JoinAnnotated).In(in.ExitEntry())
+	return u.read.Joins(n.JoinAnnotated).In(in.ExitEntry())
 }

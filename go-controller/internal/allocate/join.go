@@ -185,7 +185,7 @@ func (b *book) mayClaim(n *cluster.Node) bool {
 
 // claimedJoin is the addresses on the join switch that a node claims; ok is false when it claims none.
 func (u *update) claimedJoin(n *cluster.Node) (addrs []netip.Prefix, ok bool, err error) {
-	return u.joins.Of(n.JoinAnnotated).In(u.network.Name)
+	return u.read.Joins(n.JoinAnnotated).In(u.network.Name)
 }
 
 func (u *update) grantJoin(n *cluster.Node) {

@@ -165,7 +165,7 @@ func (l *Ledger) Check(node string, subnets []netip.Prefix) error {
 func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u := &update{s: s, book: l.book, ledger: l,
 		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{},
-		claimed: map[cluster.Name]bool{}, failed: map[cluster.Name]cluster.Condition{}, joins: annotation.GatewayJoinsRead{},
+		claimed: map[cluster.Name]bool{}, failed: map[cluster.Name]cluster.Condition{}, read: annotation.NewNodeRead(),
 		primaries: map[string]map[names.Network]bool{}}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
@@ -299,7 +299,7 @@ type update struct {
 	claimed map[cluster.Name]bool              // IPAMClaims to be looked at
 	failed  map[cluster.Name]cluster.Condition // what those say that have no addresses: see fail
 
-	joins     annotation.GatewayJoinsRead       // of nodes
+	read      annotation.NodeRead
 	primaries map[string]map[names.Network]bool // by node, as hasPrimaryPods has found them
 
 	// In the network that is being settled:

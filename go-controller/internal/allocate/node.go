@@ -14,17 +14,17 @@ import (
 
 // Reasons of the Problems of this package.
 const (
-	ReasonNameReserved    = "NodeNameReserved"
-	ReasonSubnetRefused   = "NodeSubnetRefused"
-	ReasonSubnetExhausted = "ClusterSubnetExhausted"
-	ReasonJoinRefused     = "GatewayJoinAddressRefused"
-	ReasonJoinExhausted   = "JoinSubnetExhausted"
-	ReasonAddressRefused  = "PodAddressRefused"
-	ReasonAddressGone     = "NodeSubnetExhausted"
-	ReasonNetworkFull     = "NetworkSubnetExhausted"
-	ReasonAttachment      = "PodNetworkUnavailable"
-	ReasonNoPrimary       = "NoPrimaryNetwork"
-	ReasonIPAMClaimRefused    = "ClaimRefused"
+	ReasonNameReserved     = "NodeNameReserved"
+	ReasonSubnetRefused    = "NodeSubnetRefused"
+	ReasonSubnetExhausted  = "ClusterSubnetExhausted"
+	ReasonJoinRefused      = "GatewayJoinAddressRefused"
+	ReasonJoinExhausted    = "JoinSubnetExhausted"
+	ReasonAddressRefused   = "PodAddressRefused"
+	ReasonAddressGone      = "NodeSubnetExhausted"
+	ReasonNetworkFull      = "NetworkSubnetExhausted"
+	ReasonAttachment       = "PodNetworkUnavailable"
+	ReasonNoPrimary        = "NoPrimaryNetwork"
+	ReasonIPAMClaimRefused = "ClaimRefused"
 )
 
 // nodeLease is a node's subnets and the pods' addresses in them; in a network of one switch, those of the network.
@@ -133,11 +133,11 @@ func (u *update) switchSubnets(node string) []netip.Prefix {
 }
 
 // claimedSubnets is the subnets that a node claims; ok is false when it claims none.
-func (b *book) claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
-	if !b.network.Hosts && !strings.Contains(n.Annotated, string(b.network.Name)) { // there may be many networks
+func (u *update) claimedSubnets(n *cluster.Node) (subnets []netip.Prefix, ok bool, err error) {
+	if !u.network.Hosts && !strings.Contains(n.Annotated, string(u.network.Name)) { // a malformed one is reported once
 		return nil, false, nil
 	}
-	return annotation.NodeSubnetsIn(n.Annotated, b.network.Name)
+	return u.read.Subnets(n.Annotated, u.network.Name)
 }
 
 // confirmNode has a node's annotation written again when it is not what the node holds. While a patch is on its way,

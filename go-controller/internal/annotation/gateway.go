@@ -255,19 +255,6 @@ func (g GatewayJoins) In(network names.Network) (ps []netip.Prefix, ok bool, err
 	return ps, ok, nil
 }
 
-// GatewayJoinsRead is annotations that were read before, by their values: they are long where there are many networks.
-type GatewayJoinsRead map[string]GatewayJoins
-
-// Of reads an annotation once.
-func (r GatewayJoinsRead) Of(value string) GatewayJoins {
-	joins, read := r[value]
-	if !read {
-		joins = ReadGatewayJoins(value)
-		r[value] = joins
-	}
-	return joins
-}
-
 // GatewayJoinAddrsIn is ReadGatewayJoins for a single network.
 func GatewayJoinAddrsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
 	return ReadGatewayJoins(value).In(network)

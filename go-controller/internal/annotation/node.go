@@ -39,14 +39,61 @@ func ParseNodeSubnets(value string) ([]netip.Prefix, error) {
 // {"default":"10.244.1.0/24"}. It returns at most one subnet per family, IPv4 first; ok is false when there is no
 // entry. An error quotes the value, cut if it is long, and says what would be right.
 func NodeSubnetsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
+	return readSubnets(value).In(network)
+}
+
+// subnetEntries is the entries of a node-subnets annotation. There may be one for each network.
+type subnetEntries struct {
+	value string
+	all   map[string]json.RawMessage
+	err   error
+}
+
+func readSubnets(value string) subnetEntries {
+	all, err := entries(value, nodeSubnetsExample, maxNodeSize)
+	return subnetEntries{value, all, err}
+}
+
+// In is NodeSubnetsIn.
+func (e subnetEntries) In(network names.Network) (ps []netip.Prefix, ok bool, err error) {
 	var list subnetList
-	if ok, err = entry(value, string(network), nodeSubnetsExample, &list); ok {
+	if err = e.err; err == nil {
+		ok, err = entryOf(e.all, string(network), nodeSubnetsExample, &list)
+	}
+	if ok {
 		ps, err = subnets(list)
 	}
 	if err != nil {
-		return nil, false, refused(NodeSubnets, value, err)
+		return nil, false, refused(NodeSubnets, e.value, err)
 	}
 	return ps, ok, nil
+}
+
+// NodeRead is annotations of Nodes that were read before, by their values: they are long where there are many networks.
+type NodeRead struct {
+	subnets map[string]subnetEntries
+	joins   map[string]GatewayJoins
+}
+
+// NewNodeRead is a NodeRead that has read nothing.
+func NewNodeRead() NodeRead { return NodeRead{map[string]subnetEntries{}, map[string]GatewayJoins{}} }
+
+// Subnets is NodeSubnetsIn.
+func (r NodeRead) Subnets(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
+	return once(r.subnets, value, readSubnets).In(network)
+}
+
+// Joins is ReadGatewayJoins.
+func (r NodeRead) Joins(value string) GatewayJoins { return once(r.joins, value, ReadGatewayJoins) }
+
+// once reads a value that is not among those that were read.
+func once[T any](before map[string]T, value string, read func(string) T) T {
+	out, known := before[value]
+	if !known {
+		out = read(value)
+		before[value] = out
+	}
+	return out
 }
 
 // subnetList is a list of subnets, or a bare one.

@@ -27,12 +27,12 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]i
 
 // Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
 func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
-	view, joins := session.View(), annotation.GatewayJoinsRead{}
+	view, read := session.View(), annotation.NewNodeRead()
 	for _, o := range owners {
 		if !granted(o) {
 			continue
 		}
-		claimed := claims(s, o, joins)
+		claimed := claims(s, o, read)
 		for _, ref := range view.Owned(o) {
 			for _, r := range given(view, o, ref) {
 				if !slices.Contains(claimed, r) {
@@ -89,7 +89,7 @@ func single(network names.Network, texts []string) (out []names.Range) {
 }
 
 // claims is what the object of an owner claims: nothing if it is gone. What is malformed claims nothing.
-func claims(s *cluster.State, o nb.Owner, joins annotation.GatewayJoinsRead) (out []names.Range) {
+func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names.Range) {
 	if o.Kind == names.KindPod {
 		pod := s.Pods[cluster.ParseName(o.Name)]
 		if pod == nil || !pod.WantsNetwork() {
@@ -106,8 +106,8 @@ func claims(s *cluster.State, o nb.Owner, joins annotation.GatewayJoinsRead) (ou
 	if n == nil {
 		return nil
 	}
-	of := joins.Of(n.JoinAnnotated)
-	subnets, _, _ := annotation.NodeSubnetsIn(n.Annotated, network)
+	of := read.Joins(n.JoinAnnotated)
+	subnets, _, _ := read.Subnets(n.Annotated, network)
 	join, _, _ := of.In(network)
 	out = append(ranges(network, subnets), addresses(network, join)...)
 	if o.Kind == names.KindExit {

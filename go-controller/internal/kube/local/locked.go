@@ -29,10 +29,10 @@ func lockedAddrs(p Pod) (addrs []netip.Addr, in names.Network) {
 
 // exitsIn is the addresses of this node's exit of a network, as the master keeps them in the Node's annotation. A
 // network that namespaces share has an entry of its own, unless the namespace has a network of that name itself.
-func exitsIn(joined string, in names.Network) []netip.Addr {
+func exitsIn(joined annotation.GatewayJoins, in names.Network) []netip.Addr {
 	_, name, _ := in.Definition()
 	for _, n := range []names.Network{in, names.Defined("", name)} {
-		if addrs, ok, err := annotation.GatewayJoinAddrsIn(joined, n.ExitEntry()); ok && err == nil {
+		if addrs, ok, err := joined.In(n.ExitEntry()); ok && err == nil {
 			return ipnet.Addrs(addrs)
 		}
 	}
@@ -68,7 +68,8 @@ func (s *endpointSlices) lock(was, now Pod) {
 
 // join takes in a change of the node's annotation that has the addresses of exits.
 func (s *endpointSlices) join(joined string) {
-	s.relead(func() { s.joined = joined })
+	read := annotation.ReadGatewayJoins(joined) // it is long where there are many networks
+	s.relead(func() { s.joined = read })
 }
 
 // relead makes a change of what exits depend on.

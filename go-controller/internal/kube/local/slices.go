@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
@@ -36,7 +37,7 @@ type endpointSlices struct {
 	local     map[cluster.Name]bool                     // services that are reached locally
 	wanted    map[cluster.Name]*cluster.EndpointSlice   // what this node needs of all
 	locked    map[netip.Addr]names.Network              // by address, networks of this node's pods in primary ones
-	joined    string                                    // the Node's annotation that has the addresses of exits
+	joined    annotation.GatewayJoins                   // the Node's annotation that has the addresses of exits
 	exits     map[netip.Addr]netip.Addr                 // of locked: the exit's address, the zero value for none
 	version   uint64                                    // differs after each change of wanted
 	refused   error                                     // with which the API server last refused the list or the watch

@@ -14,7 +14,7 @@ import (
 // Reasons of the reports on what a gateway node says of itself.
 const (
 	ReasonGatewayAddressInUse = "GatewayAddressInUse" // another gateway has the external address
-	ReasonGatewayClaimRefused        = "GatewayClaimRefused" // it disagrees with what the cluster says
+	ReasonGatewayClaimRefused = "GatewayClaimRefused" // it disagrees with what the cluster says
 )
 
 // mostRefused is how many refused claims a report spells out.
