@@ -109,7 +109,7 @@ func (w *world) patched(p Patch) cluster.Event {
 		}
 		var errs [2]error
 		_, _, errs[0] = annotation.NodeSubnetsIn(n.Annotated, names.Own)
-		_, _, errs[1] = annotation.GatewayJoinAddrsIn(n.JoinAnnotated, names.Own)
+		_, _, errs[1] = annotation.ReadGatewayJoins(n.JoinAnnotated).In(names.Own)
 		if err := errors.Join(errs[:]...); err != nil {
 			w.t.Fatalf("patch %v of %s: %v", p, o.Name, err)
 		}

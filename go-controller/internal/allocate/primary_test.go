@@ -331,7 +331,7 @@ func (w *world) checkExits() {
 				w.t.Fatalf("exit of %s on %s: %v, wanted %v", name, node, has, wanted)
 			}
 			told := w.state.Nodes[node].JoinAnnotated
-			if _, ok, _ := annotation.GatewayJoinAddrsIn(told, name.ExitEntry()); ok != (len(has) > 0) {
+			if _, ok, _ := annotation.ReadGatewayJoins(told).In(name.ExitEntry()); ok != (len(has) > 0) {
 				w.t.Fatalf("node %s has %s, with exit %v", node, told, has)
 			}
 		}

@@ -216,7 +216,7 @@ func TestLongAnnotationsAreNotParsed(t *testing.T) {
 		`{"default":"10.244.1.0/24"}`: func(v string) error { _, err := annotation.ParseNodeSubnets(v); return err },
 		`{"default":{"mode":""}}`:     func(v string) error { _, err := annotation.ParseL3Gateway(v); return err },
 		`{"default":{"ipv4":"100.64.1.2/24"}}`: func(v string) error {
-			_, _, err := annotation.GatewayJoinAddrsIn(v, names.Own)
+			_, _, err := annotation.ReadGatewayJoins(v).In(names.Own)
 			return err
 		},
 		`{"default":{"ip_addresses":["10.244.1.3/24"],"mac_address":"0a:58:0a:f4:01:03"}}`: func(v string) error {

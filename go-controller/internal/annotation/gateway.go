@@ -255,11 +255,6 @@ func (g GatewayJoins) In(network names.Network) (ps []netip.Prefix, ok bool, err
 	return ps, ok, nil
 }
 
-// GatewayJoinAddrsIn is ReadGatewayJoins for a single network.
-func GatewayJoinAddrsIn(value string, network names.Network) (ps []netip.Prefix, ok bool, err error) {
-	return ReadGatewayJoins(value).In(network)
-}
-
 // SetGatewayJoinAddrs is a node-gateway-router-lrp-ifaddrs annotation with the entries of networks. One without
 // addresses has no entry.
 func SetGatewayJoinAddrs(value string, addrs map[names.Network][]netip.Prefix) string {

@@ -87,7 +87,7 @@ func TestParseGatewayJoinAddrs(t *testing.T) {
 		`{"default":{}}`:                  "the list is empty",
 		`{"default":{"ipv4":"100.64.1"}}`: `"100.64.1" is not a CIDR`,
 	} {
-		if p, _, err := annotation.GatewayJoinAddrsIn(in, names.Own); err == nil || !strings.Contains(err.Error(), want) {
+		if p, _, err := annotation.ReadGatewayJoins(in).In(names.Own); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want an error about %q", in, p, err, want)
 		}
 	}
@@ -110,11 +110,11 @@ func FuzzParseL3Gateway(f *testing.F) {
 func FuzzParseGatewayJoinAddrs(f *testing.F) {
 	f.Add(`{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		want, ok, err := annotation.GatewayJoinAddrsIn(value, names.Own)
+		want, ok, err := annotation.ReadGatewayJoins(value).In(names.Own)
 		if err != nil || !ok {
 			return
 		}
-		got, _, err := annotation.GatewayJoinAddrsIn(annotation.MarshalGatewayJoinAddrs(want), names.Own)
+		got, _, err := annotation.ReadGatewayJoins(annotation.MarshalGatewayJoinAddrs(want)).In(names.Own)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v came back as %v, %v", value, want, got, err)
 		}
