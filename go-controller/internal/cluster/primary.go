@@ -163,14 +163,15 @@ func (s *State) PrimaryNetworks() (out []*Network) {
 // AnyPrimary is true when any network is to be a primary one.
 func (s *State) AnyPrimary() bool { return len(s.primaries)+len(s.sharedPrimaries) > 0 }
 
-// PodsIn lists the pods of a namespace, in no order. It looks at every pod.
-func (s *State) PodsIn(namespace string) (out []Name) {
-	for name := range s.Pods {
-		if name.Namespace == namespace {
-			out = append(out, name)
+// PodsIn lists the pods of a namespace, in no order.
+func (s *State) PodsIn(namespace string) []Name {
+	if s.podsByNamespace == nil {
+		s.podsByNamespace = NameSets[string]{}
+		for name := range s.Pods {
+			s.podsByNamespace.Put(name.Namespace, name, true)
 		}
 	}
-	return out
+	return s.podsByNamespace[namespace].List()
 }
 
 // leastJoin is how many addresses a join subnet has at least.

@@ -48,6 +48,7 @@ type State struct {
 
 	podsByNode        NameSets[string]
 	podsByNetwork     NameSets[names.Network] // other than the cluster's own
+	podsByNamespace   NameSets[string]        // nil until somebody asks: most clusters need no such list
 	askers            NameSets[string]        // pods that ask for further interfaces, by namespace
 	claimants         NameSets[Name]          // pods that refer to an IPAMClaim, by claim
 	multiPolicies     NameSets[string]        // MultiNetworkPolicies, by namespace
@@ -200,6 +201,9 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 func (s *State) place(o Object, in bool) {
 	switch o := o.(type) {
 	case *Pod:
+		if s.podsByNamespace != nil {
+			s.podsByNamespace.Put(o.Name.Namespace, o.Name, in)
+		}
 		if o.Node != "" {
 			s.podsByNode.Put(o.Node, o.Name, in)
 		}

@@ -269,3 +269,31 @@ func TestNames(t *testing.T) {
 		t.Errorf("%+v wants no network", p)
 	}
 }
+
+// The pods of a namespace are those that were there when somebody first asked, and what came and went since.
+func TestPodsIn(t *testing.T) {
+	s := cluster.NewState(config.DefaultCluster())
+	in := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, n := range s.PodsIn("shop") {
+			got = append(got, n.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("pods in the namespace: %v, want %v", got, want)
+		}
+	}
+	put := func(namespace, pod string) {
+		o := &cluster.Pod{Name: name(namespace, pod), UID: pod}
+		s.Apply(cluster.Event{Ref: o.Ref(), New: o})
+	}
+	put("shop", "a")
+	put("other", "b")
+	in("a")
+	put("shop", "c")
+	in("a", "c")
+	s.Apply(cluster.Event{Ref: (&cluster.Pod{Name: name("shop", "a")}).Ref()})
+	in("c")
+	s.Apply(cluster.Event{Ref: (&cluster.Pod{Name: name("shop", "c")}).Ref()})
+	in()
+}
