@@ -85,7 +85,7 @@ func (x *index) reown(before, after model.Model) {
 		is, has = x.schema.Mark(after)
 	}
 	if had && (!has || was.Owner != is.Owner) {
-		x.disown(was.Owner, x.schema.Ref(before))
+		x.disown(x.schema.Ref(before), was.Owner)
 	}
 	if had && after == nil {
 		x.spend(x.schema.Ref(before).UUID)
@@ -172,38 +172,22 @@ func (x *index) list(sl nb.Slot, r nb.Ref, listed bool) {
 }
 
 func (x *index) own(r nb.Ref, o nb.Owner) {
-	if was, is := x.owner[r]; is && was == o {
-		return
-	} else if is {
-		x.disown(was, r)
-	}
 	x.owner[r] = o
-	x.owned[o] = append(x.owned[o], r)
+	if !slices.Contains(x.owned[o], r) {
+		x.owned[o] = append(x.owned[o], r)
+	}
 }
 
-// disown records that rows have this owner no more. Several at once cost as much as one.
-func (x *index) disown(o nb.Owner, rows ...nb.Ref) {
-	n := 0
-	for _, r := range rows {
-		if was, is := x.owner[r]; is && was == o {
-			delete(x.owner, r)
-			n++
-		}
+func (x *index) disown(r nb.Ref, o nb.Owner) {
+	if x.owner[r] == o {
+		delete(x.owner, r)
 	}
-	if n == 0 {
-		return
-	}
-	if n == len(x.owned[o]) {
+	rs := slices.DeleteFunc(slices.Clone(x.owned[o]), func(q nb.Ref) bool { return q == r })
+	if len(rs) == 0 {
 		delete(x.owned, o)
-		return
+	} else {
+		x.owned[o] = rs
 	}
-	left := make([]nb.Ref, 0, len(x.owned[o])-n) // others may read the former list
-	for _, r := range x.owned[o] {
-		if is, owned := x.owner[r]; owned && is == o {
-			left = append(left, r)
-		}
-	}
-	x.owned[o] = left
 }
 
 // expect records what a transaction that is about to be sent will cause, in place of what earlier ones caused.
@@ -219,18 +203,14 @@ func (x *index) committed(plans []nb.Plan) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range plans {
-		gone := map[nb.Owner][]nb.Ref{}
 		for _, rc := range p.Rows {
 			r := rc.Ref()
 			if rc.Verb == nb.Delete {
-				gone[rc.Key.Owner] = append(gone[rc.Key.Owner], r)
+				x.disown(r, rc.Key.Owner)
 				x.spend(rc.UUID)
 			} else {
 				x.own(r, rc.Key.Owner)
 			}
-		}
-		for o, rows := range gone {
-			x.disown(o, rows...)
 		}
 		for _, m := range p.Members {
 			x.list(m.Slot, m.Ref(), !m.Remove)
