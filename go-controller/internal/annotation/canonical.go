@@ -4,7 +4,7 @@ import "strings"
 
 // Nearly every pod-networks annotation is one that a master wrote, and it is read at each start and with each change
 // of the pod. canonical reads the form that MarshalAttachments gives a single attachment without routes, many times
-// faster than package encoding/json. Of any other text it reads nothing: ok is false, and entry reads that.
+// faster than package encoding/json. Of any other text it reads nothing: ok is false, and encoding/json reads that.
 func canonical(value string) (key string, j podNetworkJSON, ok bool) {
 	s := scanner{rest: value}
 	s.skip(`{"`)

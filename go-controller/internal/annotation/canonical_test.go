@@ -24,7 +24,7 @@ func FuzzCanonical(f *testing.F) {
 		}
 		all, err := entries(value, "", maxSize)
 		var want podNetworkJSON
-		there, wrong := entry(value, key, "", &want)
+		there, wrong := entryOf(all, key, "", &want)
 		if err != nil || len(all) != 1 || !there || wrong != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: read as %q %+v, want %+v (%v, %v, %d entries)", value, key, got, want, err, wrong, len(all))
 		}

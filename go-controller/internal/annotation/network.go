@@ -34,15 +34,6 @@ func entries(value, example string, limit int) (all map[string]json.RawMessage, 
 	return all, nil
 }
 
-// entry reads the entry of one key in an annotation of a Node; ok is false when there is none.
-func entry(value, key, example string, into any) (ok bool, err error) {
-	all, err := entries(value, example, maxNodeSize)
-	if err != nil {
-		return false, err
-	}
-	return entryOf(all, key, example, into)
-}
-
 // entryOf reads one of several entries; ok is false when there is none.
 func entryOf(all map[string]json.RawMessage, key, example string, into any) (ok bool, err error) {
 	raw, ok := all[key]
