@@ -338,5 +338,5 @@ func (u *update) statusOf(c *cluster.IPAMClaim) ClaimStatus {
 			Condition: cluster.Condition{Type: cluster.TypeIPsAllocated, True: true, Reason: successfulAllocation,
 				Message: "the claim has addresses"}}
 	}
-	return ClaimStatus{IPs: c.IPs, Pod: c.Pod, Found: c.Status, Condition: u.failed[c.Name]}
+	return ClaimStatus{Found: c.Status, Condition: u.failed[c.Name]}
 }

@@ -18,7 +18,9 @@ func (w *world) patchedClaim(o *cluster.IPAMClaim, p Patch) cluster.Event {
 		w.t.Fatalf("patch %v of %s %s", p, o.Name, o.UID)
 	}
 	c := *o
-	c.IPs, c.Pod, c.Own = p.Claim.IPs, p.Claim.Pod, p.Claim.Condition
+	if c.Own = p.Claim.Condition; c.Own.True {
+		c.IPs, c.Pod = p.Claim.IPs, p.Claim.Pod
+	}
 	c.Status = fmt.Sprint(c.IPs, c.Pod, c.Own)
 	return cluster.Event{Ref: p.Ref, New: &c}
 }

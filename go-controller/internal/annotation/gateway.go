@@ -223,29 +223,21 @@ func MarshalL3Gateway(g *L3Gateway) string {
 	return marshal(map[string]l3GatewayJSON{defaultNetwork: j})
 }
 
-// GatewayJoins is the entries of a node-gateway-router-lrp-ifaddrs annotation. There may be one for each network.
-type GatewayJoins struct {
-	value string
-	all   map[string]json.RawMessage
-	err   error
-}
+// GatewayJoins is the entries of a node-gateway-router-lrp-ifaddrs annotation.
+type GatewayJoins struct{ nodeEntries }
 
 const gatewayJoinsExample = `{"default":{"ipv4":"100.64.1.2/24","ipv6":"fd98::2/64"}}`
 
 // ReadGatewayJoins reads such an annotation.
 func ReadGatewayJoins(value string) GatewayJoins {
-	all, err := entries(value, gatewayJoinsExample, maxNodeSize)
-	return GatewayJoins{value, all, err}
+	return GatewayJoins{readEntries(value, gatewayJoinsExample)}
 }
 
 // In is the entry of a network: the addresses of the node's gateway router on the join switch, IPv4 first. ok is false
 // when there is no entry. For errors see NodeSubnetsIn.
 func (g GatewayJoins) In(network names.Network) (ps []netip.Prefix, ok bool, err error) {
 	var j addrPairJSON
-	if err = g.err; err == nil {
-		ok, err = entryOf(g.all, string(network), gatewayJoinsExample, &j)
-	}
-	if ok {
+	if ok, err = g.entry(network, &j); ok {
 		list := slices.DeleteFunc([]string{j.IPv4, j.IPv6}, func(s string) bool { return s == "" })
 		ps, err = prefixes(list)
 	}

@@ -46,6 +46,26 @@ func entryOf(all map[string]json.RawMessage, key, example string, into any) (ok 
 	return true, nil
 }
 
+// nodeEntries is the entries of an annotation of a Node. There may be one for each network.
+type nodeEntries struct {
+	value, example string
+	all            map[string]json.RawMessage
+	err            error // why it can't be read
+}
+
+func readEntries(value, example string) nodeEntries {
+	all, err := entries(value, example, maxNodeSize)
+	return nodeEntries{value, example, all, err}
+}
+
+// entry reads the entry of a network; ok is false when there is none.
+func (e nodeEntries) entry(network names.Network, into any) (ok bool, err error) {
+	if e.err != nil {
+		return false, e.err
+	}
+	return entryOf(e.all, string(network), e.example, into)
+}
+
 // ownEntry is the entry of the cluster's own network, which must be there.
 func ownEntry(annotation, value, example string, ok bool, err error) error {
 	switch {

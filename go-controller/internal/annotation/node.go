@@ -42,25 +42,17 @@ func NodeSubnetsIn(value string, network names.Network) (ps []netip.Prefix, ok b
 	return readSubnets(value).In(network)
 }
 
-// subnetEntries is the entries of a node-subnets annotation. There may be one for each network.
-type subnetEntries struct {
-	value string
-	all   map[string]json.RawMessage
-	err   error
-}
+// subnetEntries is the entries of a node-subnets annotation.
+type subnetEntries struct{ nodeEntries }
 
 func readSubnets(value string) subnetEntries {
-	all, err := entries(value, nodeSubnetsExample, maxNodeSize)
-	return subnetEntries{value, all, err}
+	return subnetEntries{readEntries(value, nodeSubnetsExample)}
 }
 
 // In is NodeSubnetsIn.
 func (e subnetEntries) In(network names.Network) (ps []netip.Prefix, ok bool, err error) {
 	var list subnetList
-	if err = e.err; err == nil {
-		ok, err = entryOf(e.all, string(network), nodeSubnetsExample, &list)
-	}
-	if ok {
+	if ok, err = e.entry(network, &list); ok {
 		ps, err = subnets(list)
 	}
 	if err != nil {

@@ -320,7 +320,9 @@ func (p *path) patched(patch allocate.Patch) (e cluster.Event, ok bool) {
 			return cluster.Event{}, false
 		}
 		c := *o
-		c.IPs, c.Pod, c.Own = patch.Claim.IPs, patch.Claim.Pod, patch.Claim.Condition
+		if c.Own = patch.Claim.Condition; c.Own.True {
+			c.IPs, c.Pod = patch.Claim.IPs, patch.Claim.Pod
+		}
 		c.Status = fmt.Sprint(c.IPs, c.Pod, c.Own)
 		return p.set(patch.Ref, &c), true
 	case *cluster.Node:

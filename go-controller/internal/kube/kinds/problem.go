@@ -26,23 +26,29 @@ func NameOf(m metav1.Object) cluster.Name {
 	return cluster.Name{Namespace: m.GetNamespace(), Name: m.GetName()}
 }
 
-// What is reported of one object, at most. Its author decides how much is wrong with it, and each Problem is an Event
-// and a line of the log. A message in an Event has at most as many bytes (Kubernetes API, events.k8s.io/v1, "note").
-const (
-	mostProblems = 16
-	mostMessage  = 1024
-)
+// mostProblems is how many are reported of one object. Its author decides how much is wrong with it, and each Problem
+// is an Event and a line of the log.
+const mostProblems = 16
+
+// mostMessage is how many bytes the message of an Event may have (Kubernetes API, events.k8s.io/v1, "note").
+const mostMessage = 1024
+
+// Brief is a message that fits into an Event. One that is cut ends with dots.
+func Brief(message string) string {
+	const dots = "..."
+	if len(message) <= mostMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:mostMessage-len(dots)], "") + dots
+}
 
 // bad notes a Problem. The message names the field, its value, what would be right, and what follows.
 func (f *findings) bad(reason, format string, args ...any) {
 	if f.full(reason) {
 		return
 	}
-	message := fmt.Sprintf(format, args...)
-	if len(message) > mostMessage {
-		message = strings.ToValidUTF8(message[:mostMessage], "")
-	}
-	f.problems = append(f.problems, cluster.Problem{Ref: f.ref, UID: f.uid, Reason: reason, Message: message})
+	f.problems = append(f.problems, cluster.Problem{Ref: f.ref, UID: f.uid, Reason: reason,
+		Message: Brief(fmt.Sprintf(format, args...))})
 }
 
 // add notes Problems that somebody else has found.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +34,6 @@ const (
 	laterPlaces = 16
 	slowAfter   = 500 * time.Millisecond
 	maxSlow     = 1000
-
-	messageMax = 1024 // bytes of an Event's message (Kubernetes API, events.k8s.io/v1 note)
 )
 
 // aspect is what of an object a patch is about. Patches of two aspects are independent of each other.
@@ -167,14 +164,10 @@ func (w *Writer) Report(p cluster.Problem) {
 		w.log.Error("a problem is reported in no Event: its kind has no row", "object", p.Ref.String(), "error", p)
 		return
 	}
-	message := p.Message
-	if len(message) > messageMax {
-		message = strings.ToValidUTF8(message[:messageMax-3], "") + "..."
-	}
 	w.recorder.Event(&corev1.ObjectReference{
 		APIVersion: k.APIVersion(), Kind: string(p.Ref.Kind),
 		Namespace: p.Ref.Name.Namespace, Name: p.Ref.Name.Name, UID: types.UID(p.UID),
-	}, corev1.EventTypeWarning, p.Reason, message)
+	}, corev1.EventTypeWarning, p.Reason, kinds.Brief(p.Message))
 }
 
 // serve makes attempts for the objects in a queue until it is shut down and empty, as many at a time as there are
