@@ -171,6 +171,7 @@ func (x *index) list(sl nb.Slot, r nb.Ref, listed bool) {
 	}
 }
 
+// own records the owner of a row. That owned may lack the row although owner has it is right: claim does so.
 func (x *index) own(r nb.Ref, o nb.Owner) {
 	x.owner[r] = o
 	if !slices.Contains(x.owned[o], r) {
@@ -182,11 +183,15 @@ func (x *index) disown(r nb.Ref, o nb.Owner) {
 	if x.owner[r] == o {
 		delete(x.owner, r)
 	}
-	rs := slices.DeleteFunc(slices.Clone(x.owned[o]), func(q nb.Ref) bool { return q == r })
-	if len(rs) == 0 {
+	rs := x.owned[o]
+	i, last := slices.Index(rs, r), len(rs)-1
+	switch {
+	case i < 0:
+	case last == 0:
 		delete(x.owned, o)
-	} else {
-		x.owned[o] = rs
+	default: // the order does not matter
+		rs[i] = rs[last]
+		x.owned[o] = rs[:last]
 	}
 }
 

@@ -152,13 +152,18 @@ func (c *installed) replaced(t *testing.T) {
 	c.newPod(t, "after-deletion")
 }
 
-// newPod makes a pod and removes it. flags are those of kubectl run.
+// newPod makes a pod and removes it. flags are those of kubectl run. While a pod's link comes or goes, packets of the
+// streams may be lost (docs/operate/upgrade.md, Limits): newPod waits until it has gone, and what was lost before no
+// longer counts.
 func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 	t.Helper()
 	machines.Kubectl(t, c.Cluster, "", append([]string{"run", name, "--image=localhost/echo:1", "--restart=Never"},
 		flags...)...)
 	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+name)
-	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=0", "--force")
+	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=1", "--timeout=60s")
+	for _, s := range c.streams {
+		t.Log(s.Reset())
+	}
 }
 
 // commands are those of the page that need no flags, and those for a change.
