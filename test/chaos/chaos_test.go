@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 // TestChaos breaks everything in the list, at random moments, while pods, Services, Nodes and networks come and go.
 // A third of the pods lives in the cluster's own network, the others in two networks with the same ranges. After each
 // fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
-// twice in a network.
+// twice in a network, and the master has no more memory than its pod may have.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers, CHAOS_AWAY and CHAOS_QUORUM are seconds. CHAOS_ONLY is a part of the names
 // of faults.
 func TestChaos(t *testing.T) {
@@ -40,7 +40,8 @@ func TestChaos(t *testing.T) {
 	w.noQuorum = time.Duration(machines.Number(t, "CHAOS_QUORUM", 8)) * time.Second
 	var table strings.Builder
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "fault\tround\tnew pods served after\tall settled after\tpods\taddresses given again")
+	fmt.Fprintln(out, "fault\tround\tnew pods served after\tall settled after\tpods\taddresses given again\t"+
+		"memory of the master")
 	for round := range rounds {
 		order := faults()
 		w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -51,8 +52,13 @@ func TestChaos(t *testing.T) {
 			t.Logf("round %d: %s", round, f.name)
 			served, settled := w.suffer(t, f)
 			living, reused := w.ledger.Counts()
-			fmt.Fprintf(out, "%s\t%d\t%.1f s\t%.1f s\t%d\t%d\n", f.name, round, served.Seconds(), settled.Seconds(), living,
-				reused)
+			used, err := w.master.Usage()
+			must(t, err)
+			if used.RSS > enough {
+				t.Errorf("%s: the master has %d MB of memory, want at most %d MB", f.name, used.RSS>>20, enough>>20)
+			}
+			fmt.Fprintf(out, "%s\t%d\t%.1f s\t%.1f s\t%d\t%d\t%d MB\n", f.name, round, served.Seconds(),
+				settled.Seconds(), living, reused, used.RSS>>20)
 		}
 	}
 	must(t, out.Flush())

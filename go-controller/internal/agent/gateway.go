@@ -40,6 +40,10 @@ func (a *Agent) egressPath(node local.Node, f hostplan.Facts) (e egressPath, err
 	c := a.config
 	c.Gateway = a.gatewayFor(node, f.Gateway)
 	e.gateway = c.Gateway
+	said, _ := annotation.ParseL3Gateway(node.Annotations[annotation.L3GatewayConfig]) // an unreadable one says nothing
+	if c.Gateway.Mode != "" && said != nil && said.Out == "" {
+		a.outage.inService()
+	}
 	a.isGateway.Store(c.Gateway.Mode != "")
 	if c.Gateway.Mode == "" {
 		a.outage.forget()
@@ -57,7 +61,7 @@ func (a *Agent) egressPath(node local.Node, f hostplan.Facts) (e egressPath, err
 	e.facts = planned
 	if err != nil {
 		a.outage.note(partBridge, err.Error(), time.Now())
-		l3, _ = annotation.ParseL3Gateway(node.Annotations[annotation.L3GatewayConfig]) // an unreadable one says nothing
+		l3 = said
 	} else {
 		a.outage.note(partBridge, "", time.Now())
 	}

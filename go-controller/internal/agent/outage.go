@@ -37,11 +37,12 @@ type outage struct {
 	mu     sync.Mutex
 	broken map[part]fault
 	worked map[part]bool // those that were seen to work
+	relied bool          // the cluster has relied on the gateway since this process runs
 }
 
 type fault struct {
 	why   string
-	since time.Time // the zero time for a part that was never seen to work: nobody relies on it
+	since time.Time // the zero time for a part that nobody relies on: it was never seen to work
 }
 
 func newOutage() *outage { return &outage{broken: map[part]fault{}, worked: map[part]bool{}} }
@@ -56,10 +57,18 @@ func (o *outage) note(p part, why string, now time.Time) {
 		return
 	}
 	was, known := o.broken[p]
-	if !known && o.worked[p] {
+	if !known && (o.worked[p] || o.relied) {
 		was.since = now
 	}
 	o.broken[p] = fault{why, was.since}
+}
+
+// inService is for a gateway that is in service as its Node says: the cluster relies on all of its parts, also on those
+// that this process has not seen at work yet.
+func (o *outage) inService() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.relied = true
 }
 
 // forget is for a node that is no gateway any more. Old faults must not count when it
@@ -68,6 +77,7 @@ func (o *outage) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.broken)
+	o.relied = false
 }
 
 // seen tells whether a part has ever worked.

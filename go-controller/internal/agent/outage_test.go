@@ -48,6 +48,16 @@ func TestOutage(t *testing.T) {
 	if got := o.why(now); got != "" || !o.seen(partController) {
 		t.Errorf("a part that worked before is out at once: %q", got)
 	}
+	// A new process of an agent whose gateway is in service.
+	o = newOutage()
+	o.inService()
+	o.note(partPatch, "no port yet", now)
+	if got := o.why(now.Add(outageGrace - 1)); got != "" {
+		t.Errorf("a gateway in service is out at once: %q", got)
+	}
+	if got := o.why(now.Add(outageGrace)); got != "no port yet" {
+		t.Errorf("after the grace: %q", got)
+	}
 }
 
 // checkOutages breaks what the gateway is made of, and mends it: the cluster is

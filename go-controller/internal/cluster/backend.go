@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 )
@@ -127,6 +128,9 @@ type group []candidate
 func candidates(port ServicePort, is4 bool, eps []*EndpointSlice, in func(*Endpoint) bool) group {
 	var out group
 	for _, e := range eps {
+		if len(e.Endpoints) == 0 {
+			continue
+		}
 		for _, number := range Numbers(port, e) {
 			for i := range e.Endpoints {
 				if ep := &e.Endpoints[i]; ep.Addr.Is4() == is4 && in(ep) {
@@ -206,10 +210,15 @@ func (g group) hinted(hints func(*Endpoint) string) map[string][]netip.AddrPort 
 // Numbers lists the numbers that a slice has for a service port: one, or none when its endpoints lack the port.
 func Numbers(port ServicePort, e *EndpointSlice) []uint16 {
 	var out []uint16
-	for _, p := range e.Ports {
-		if p.Name == port.Name && p.Protocol == port.Protocol {
-			out = append(out, p.Port)
-		}
+	i, _ := slices.BinarySearchFunc(e.Ports, EndpointPort{Name: port.Name, Protocol: port.Protocol}, CompareEndpointPorts)
+	for ; i < len(e.Ports) && e.Ports[i].Name == port.Name && e.Ports[i].Protocol == port.Protocol; i++ {
+		out = append(out, e.Ports[i].Port)
 	}
 	return out
+}
+
+// CompareEndpointPorts orders the ports of a slice by name and protocol: a slice may have thousands, and each port of
+// its Service is looked for.
+func CompareEndpointPorts(a, b EndpointPort) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }

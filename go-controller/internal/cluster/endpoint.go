@@ -49,9 +49,9 @@ func CompareEndpoints(a, b Endpoint) int {
 // EndpointSlice is a set of backends of one address family that share ports.
 type EndpointSlice struct {
 	Name      Name
-	Service   string // name of the service in the same namespace
-	Ports     []EndpointPort
-	Endpoints []Endpoint // in the order of CompareEndpoints, without duplicates
+	Service   string         // name of the service in the same namespace
+	Ports     []EndpointPort // in the order of CompareEndpointPorts
+	Endpoints []Endpoint     // in the order of CompareEndpoints, without duplicates
 }
 
 // Ref implements Object.

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"iter"
 	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // NetworkPolicy says who may connect to the pods that it selects, and whom these may connect to (Kubernetes API,
@@ -88,6 +90,19 @@ func (p NamedPorts) Number(n PortName) (number uint16, ok bool) {
 	}
 	i, err := strconv.ParseUint(text, 10, 16)
 	return uint16(i), err == nil
+}
+
+// All are the ports that have a name, in no order that matters, each with its number.
+func (p NamedPorts) All() iter.Seq2[PortName, uint16] {
+	return func(yield func(PortName, uint16) bool) {
+		for text, number := range p.numbers.All() {
+			protocol, name, _ := strings.Cut(text, "/")
+			i, err := strconv.ParseUint(number, 10, 16)
+			if err == nil && !yield(PortName{Protocol: Protocol(protocol), Name: name}, uint16(i)) {
+				return
+			}
+		}
+	}
 }
 
 // PodPeers lists the selectors of pods among the peers.

@@ -9,9 +9,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// NotInPrimary is why a service of a primary network does not answer on an address that it names.
-const NotInPrimary Withheld = "the service's pods are in a primary network, to which only services with node ports " +
-	"lead from outside"
+// Why a service of a primary network does not answer on an address that it names.
+const (
+	NotInPrimary Withheld = "the service's pods are in a primary network, to which only services with node ports " +
+		"lead from outside"
+	OfPrimary Withheld = "it is in the ranges of the primary network itself, whose pods and routers have such addresses"
+)
 
 // ServedIn is the network in which clients reach a service: that of the pods of its namespace. It is nil when nobody
 // reaches the service, and why says why.
@@ -36,11 +39,21 @@ func (s *Service) AddressesIn(n *Network, c config.Services, t *Taken) []Service
 	out := s.Addresses(c, t)
 	for i := range out {
 		a := &out[i]
-		if a.Withheld.Served() && (n == nil || !n.Hosts && a.Origin != FromClusterIPs && !s.ByExits(c)) {
+		switch {
+		case !a.Withheld.Served(), n != nil && (n.Hosts || a.Origin == FromClusterIPs):
+		case n == nil || !s.ByExits(c):
 			a.Withheld = NotInPrimary
+		case n.owns(a.Addr):
+			a.Withheld = OfPrimary
 		}
 	}
 	return out
+}
+
+// owns is true for an address in the network's ranges, of pods or between its routers.
+func (n *Network) owns(a netip.Addr) bool {
+	return slices.ContainsFunc(n.Subnets, func(s config.ClusterSubnet) bool { return s.CIDR.Contains(a) }) ||
+		slices.ContainsFunc(n.JoinSubnets, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // ByExits is true for a service that everybody reaches if its pods are in a primary network, by way of exits: they
@@ -64,6 +77,7 @@ func (s *State) ExitSlices(n *Network, svc *Service, eps []*EndpointSlice) (out 
 				e.Ports = append(e.Ports, atNodePort(p))
 			}
 		}
+		slices.SortFunc(e.Ports, CompareEndpointPorts)
 		out = append(out, e)
 	}
 	return out
@@ -97,8 +111,11 @@ func (s *State) exitSlice(
 	e := &EndpointSlice{Name: svc.Name, Service: svc.Name.Name}
 	for node, addrs := range s.In(n.Name).ExitAddrs {
 		c, in := conditions(node)
+		if !in || len(s.In(n.Name).JoinAddrs[node]) == 0 { // without those, the exit has no router
+			continue
+		}
 		for _, a := range ipnet.Addrs(addrs) {
-			if in && a.Is4() == is4 {
+			if a.Is4() == is4 {
 				e.Endpoints = append(e.Endpoints, Endpoint{Addr: a, Node: node, Conditions: c})
 			}
 		}

@@ -95,6 +95,17 @@ func TestServedIn(t *testing.T) {
 			t.Errorf("%s: withheld %q, want %q", a.Addr, a.Withheld, want)
 		}
 	}
+	outside := *svc
+	outside.Ports = []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: 30080}}
+	outside.ExternalIPs = append(outside.ExternalIPs, netip.MustParseAddr("10.77.0.9"), netip.MustParseAddr("100.66.0.9"))
+	joined := *n
+	joined.JoinSubnets = []netip.Prefix{netip.MustParsePrefix("100.66.0.0/15")}
+	for i, a := range outside.AddressesIn(&joined, s.Config.Services, nil) {
+		if want := []cluster.Withheld{cluster.NotWithheld, cluster.NotWithheld, cluster.OfPrimary,
+			cluster.OfPrimary}[i]; a.Withheld != want {
+			t.Errorf("%s: withheld %q, want %q", a.Addr, a.Withheld, want)
+		}
+	}
 	for _, a := range svc.AddressesIn(nil, s.Config.Services, nil) {
 		if a.Withheld.Served() || a.Withheld.Refused() {
 			t.Errorf("%s: withheld %q, want that it is not served", a.Addr, a.Withheld)
@@ -123,8 +134,11 @@ func TestServedIn(t *testing.T) {
 func TestExitSlices(t *testing.T) {
 	s := red(primaryLabel())
 	network := s.Networks[names.Defined("red", "own")]
-	for i, node := range []string{"n1", "n2", "n3", "n4"} {
+	for i, node := range []string{"n1", "n2", "n3", "n4", "without-join"} {
 		s.GrantExit(network.Name, node, []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.128.%d.9/24", i))})
+		if node != "without-join" {
+			s.GrantJoin(network.Name, node, []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("100.66.0.%d/15", i+2))})
+		}
 	}
 	svc := &cluster.Service{Name: cluster.Name{Namespace: "red", Name: "web"}, Ports: []cluster.ServicePort{
 		{Name: "a", Protocol: cluster.TCP, Port: 80, NodePort: 30080}, {Name: "b", Protocol: cluster.UDP, Port: 80}}}

@@ -95,9 +95,10 @@ func (s *State) RefusesUserNetwork(u *UserNetwork) (reason, why string) {
 // project.
 const Finalizer = "k8s.ovn.org/user-defined-network-protection"
 
-// InUse is true when pods have interfaces in the network.
+// InUse is true when pods have interfaces in the network. Those of a NetworkAttachmentDefinition of the same name don't
+// count.
 func (s *State) InUse(u *UserNetwork) bool {
-	return len(s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks) > 0
+	return s.NetworkDefinitions[u.Name] == nil && len(s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks) > 0
 }
 
 // Resolve is a pod with the networks that its requests mean. A request for a name is one for the network of that name

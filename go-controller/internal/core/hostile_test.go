@@ -7,9 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/core"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
@@ -39,6 +42,7 @@ func endpointsOf(s *cluster.Service, endpoints int) []cluster.Object {
 		for _, p := range s.Ports {
 			e.Ports = append(e.Ports, cluster.EndpointPort{Name: p.Name, Protocol: p.Protocol, Port: 8080})
 		}
+		slices.SortFunc(e.Ports, cluster.CompareEndpointPorts)
 		for j := i * 1000; j < min((i+1)*1000, endpoints); j++ {
 			e.Endpoints = append(e.Endpoints, cluster.Endpoint{Conditions: cluster.Ready,
 				Addr: netip.AddrFrom4([4]byte{10, 128, byte(j >> 8), byte(j)})})
@@ -59,6 +63,36 @@ func (w *world) balanced() (vips, backends map[string]int) {
 		}
 	}
 	return vips, backends
+}
+
+// A service with externalTrafficPolicy Local that asks for more than the limit has no policies for replies either. With
+// all its endpoints and ports, a match could have megabytes.
+func TestHostileReplies(t *testing.T) {
+	w := newWorld(t)
+	w.put(&cluster.Node{Name: "n1", UID: "uid-n1", Addrs: []netip.Addr{netip.MustParseAddr("172.18.0.3")},
+		Gateway: &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n1", MAC: ipnet.MAC{2},
+			IPs:      []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")},
+			NextHops: []netip.Addr{netip.MustParseAddr("172.18.0.1")}}})
+	subnet := w.State.NodeSubnets["n1"][0].Addr().As4()
+	for ports, want := range map[int]int{3: 1, 5000: 0} {
+		s := hostile(1, 1, ports)
+		s.ExternalLocal = true
+		objects := endpointsOf(s, 200)
+		for i := range objects[0].(*cluster.EndpointSlice).Endpoints {
+			e := &objects[0].(*cluster.EndpointSlice).Endpoints[i]
+			e.Node, e.Addr = "n1", netip.AddrFrom4([4]byte{subnet[0], subnet[1], subnet[2], byte(i + 10)})
+		}
+		w.put(append(objects, s)...)
+		replies := 0
+		for _, m := range w.db.Rows(nbdb.LogicalRouterPolicyTable) {
+			if p := m.(*nbdb.LogicalRouterPolicy); p.Priority == names.PolicyReply {
+				replies++
+			}
+		}
+		if replies != want {
+			t.Errorf("%d ports: %d policies for replies, want %d", ports, replies, want)
+		}
+	}
 }
 
 // A hundred services that ask for 500 addresses x 200 ports each, and some that ask for as much as they may have, cost

@@ -24,16 +24,19 @@ func (c *Core) protections(changes []cluster.Change) (out []allocate.Patch) {
 	return out
 }
 
-// protected is the network that users define and that a change is about: the object itself, or what a pod was granted
-// in its network.
+// protected is the network that users define and that a change is about: the object itself, what a pod was granted in
+// its network, or a NetworkAttachmentDefinition that has or had its name.
 func (c *Core) protected(change cluster.Change) *cluster.UserNetwork {
 	if u, ok := change.New.(*cluster.UserNetwork); ok {
 		return u
 	}
+	if change.Ref.Kind == cluster.KindNetworkDefinition {
+		return c.State.UserNetwork(change.Ref.Name)
+	}
 	if !change.Granted || change.Ref.Kind != cluster.KindPod {
 		return nil
 	}
-	if name, ok := cluster.DefinitionOf(change.Network); ok && c.State.NetworkDefinitions[name] == nil {
+	if name, ok := cluster.DefinitionOf(change.Network); ok {
 		return c.State.UserNetwork(name)
 	}
 	return nil

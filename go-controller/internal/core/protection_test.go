@@ -53,6 +53,22 @@ func TestProtection(t *testing.T) {
 				t.Errorf("%s: %s: %+v, want %+v", name, step.what, got, step.want)
 			}
 		}
+		if name.Namespace != "" { // pods of a NetworkAttachmentDefinition of the same name keep nothing
+			nad := &cluster.NetworkDefinition{Name: name, UID: "uid-d", Network: &cluster.Network{
+				Name: names.Defined(name.Namespace, name.Name), Topology: cluster.Layer2}}
+			for _, o := range []cluster.Object{nad, pod, network(false, mine)} {
+				w.Step([]cluster.Event{{Ref: o.Ref(), New: o}})
+			}
+			r := w.Step([]cluster.Event{{Ref: network(true, mine).Ref(), New: network(true, mine)}})
+			if got := protectionOf(r.Patches); len(got) != 1 || got[0] != remove {
+				t.Errorf("%s: a network that a definition hides is deleted: %+v", name, got)
+			}
+			// Nobody has seen the patch when the definition goes.
+			w.Step([]cluster.Event{{Ref: pod.Ref()}})
+			if got := protectionOf(w.Step([]cluster.Event{{Ref: nad.Ref()}}).Patches); len(got) != 1 || got[0] != remove {
+				t.Errorf("%s: the definition goes: %+v", name, got)
+			}
+		}
 		w.Step([]cluster.Event{{Ref: network(true, "").Ref()}})
 		r := w.Step([]cluster.Event{{Ref: network(true, mine).Ref(), New: network(true, mine)}})
 		if got := protectionOf(r.Patches); len(got) != 1 || got[0] != remove {

@@ -97,7 +97,8 @@ func newBed(t *testing.T) *bed {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeNodePort, ClusterIP: "10.112.0.10", ClusterIPs: []string{"10.112.0.10"},
-			Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080}},
+			ExternalIPs: []string{"172.18.0.2"}, // the node's own, which no service gets
+			Ports:       []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -121,7 +122,8 @@ func newBed(t *testing.T) *bed {
 		answer: client.Answer{
 			Server: "https://api", Version: "v1.36.3", Date: time.Now(), Asked: time.Now(), Read: time.Now(),
 		},
-		node: local.Node{UID: "uid", Annotations: annotations}, there: true, client: b.client,
+		node:  local.Node{UID: "uid", Annotations: annotations, InternalIPs: []string{"172.18.0.2"}},
+		there: true, client: b.client,
 	}
 	return b
 }

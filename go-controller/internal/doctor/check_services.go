@@ -3,11 +3,16 @@ package doctor
 import (
 	"context"
 	"errors"
+	"net/netip"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
+	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan/serviceport"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // checkServicePorts compares the nftables chains and sets for services with the plan of
@@ -26,7 +31,7 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	case len(h.subnets) == 0 || h.planErr != nil:
 		return unchecked("the node's subnets are not known")
 	}
-	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Exits: h.served.Exits, Own: h.subnets}
+	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Exits: h.served.Exits, Own: h.subnets, Held: h.held()}
 	plan, _ := serviceport.Plan(h.served.Services, facts, h.c.Node) // the agent reports what can't be served
 	have, err := h.t.Kernel.Read(plan.Host)
 	if err != nil {
@@ -50,6 +55,30 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	}
 	return f.finding("%d entries of the services that are reached from outside",
 		plan.Host[0].(hostplan.ServicePorts).Count())
+}
+
+// held is the addresses that the agent gives to no service, as far as they are known without asking for names.
+func (h *facts) held() map[netip.Addr]cluster.Holder {
+	out := map[netip.Addr]cluster.Holder{}
+	for _, remote := range []string{h.ids[names.OVSRemote], h.ids[names.OVSNorthbound]} {
+		for _, host := range config.RemoteHosts(remote) {
+			if to, err := netip.ParseAddrPort(host); err == nil {
+				out[to.Addr().Unmap()] = cluster.Holder{As: cluster.HolderDatabases}
+			}
+		}
+	}
+	for _, a := range h.served.APIServers {
+		out[a] = cluster.Holder{As: cluster.HolderAPI}
+	}
+	for _, i := range h.interfaces {
+		if a, err := netip.ParseAddr(i.Map("options")["remote_ip"]); err == nil {
+			out[a.Unmap()] = cluster.Holder{As: cluster.HolderTunnel}
+		}
+	}
+	for _, a := range hostfacts.Addrs(h.node.InternalIPs) {
+		out[a.Unmap()] = cluster.Holder{As: cluster.HolderNode, Name: cluster.Name{Name: h.c.Node.Name}}
+	}
+	return out
 }
 
 // serviceDifference is a change in words: what is there, and what should be.

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -29,7 +30,7 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 	}
 	d.Name, d.MTU, d.Carrier = name, link.Attrs().MTU, link.Attrs().RawFlags&unix.IFF_LOWER_UP != 0
 	copy(d.MAC[:], link.Attrs().HardwareAddr)
-	addrs, err := n.items.Handle.AddrList(link, netlink.FAMILY_ALL)
+	addrs, err := item.Dump(func() ([]netlink.Addr, error) { return n.items.Handle.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return d, false, fmt.Errorf("reading addresses of %s: %w", name, err)
 	}
@@ -55,7 +56,7 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 // lowest metric.
 func (n *Netlink) defaultHops(index, family int) (out []netip.Addr, err error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
-	list, err := n.items.Handle.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+	list, err := n.items.Routes(family, filter, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (n *Netlink) VLANDevice(parent string, id int) (name string, ok bool, err e
 	if below == nil || err != nil {
 		return "", false, err
 	}
-	links, err := n.items.Handle.LinkList()
+	links, err := item.Dump(n.items.Handle.LinkList)
 	if err != nil {
 		return "", false, fmt.Errorf("reading interfaces: %w", err)
 	}

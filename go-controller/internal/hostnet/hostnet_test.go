@@ -162,6 +162,12 @@ func TestNetlink(t *testing.T) {
 	if links, err := k.RALinks(); err != nil || len(links) != 1 || links[0] != "m0" {
 		t.Errorf("RALinks: %v %v, want m0", links, err)
 	}
+	// Of two routers, on one link and on another.
+	testkit.Run(t, "ip", "-6", "route", "add", "default", "proto", "ra", "nexthop", "via", "fe80::1", "dev", "m0",
+		"nexthop", "via", "fe80::2", "dev", "m0", "nexthop", "via", "fe80::1", "dev", "m1")
+	if links, err := k.RALinks(); err != nil || !slices.Equal(links, []string{"m0", "m1"}) {
+		t.Errorf("RALinks: %v %v, want m0 and m1", links, err)
+	}
 }
 
 // text is items, one a line, sorted.

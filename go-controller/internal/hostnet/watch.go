@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -87,7 +88,7 @@ type Place struct {
 
 // Find looks for the address on this host; ok is false when no interface has it.
 func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
-	addrs, err := n.items.Handle.AddrList(nil, netlink.FAMILY_ALL)
+	addrs, err := item.Dump(func() ([]netlink.Addr, error) { return n.items.Handle.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return p, false, fmt.Errorf("reading addresses: %w", err)
 	}
@@ -133,18 +134,28 @@ func (n *Netlink) LinkNames() (map[string]bool, error) {
 // advertisement (RFC 4861).
 func (n *Netlink) RALinks() ([]string, error) {
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_RA}
-	list, err := n.items.Handle.RouteListFiltered(unix.AF_INET6, filter,
-		netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
+	list, err := n.items.Routes(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, fmt.Errorf("reading routes from router advertisements: %w", err)
 	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	nameOf, err := n.items.LinkNames()
+	if err != nil {
+		return nil, err
+	}
 	var out []string
-	for _, r := range list {
-		link, err := n.items.Handle.LinkByIndex(r.LinkIndex)
-		if err != nil {
-			return nil, fmt.Errorf("reading the interface of route %s: %w", r.Dst, err)
+	add := func(index int) {
+		if name, ok := nameOf[index]; ok { // not one that has gone meanwhile
+			out = append(out, name)
 		}
-		out = append(out, link.Attrs().Name)
+	}
+	for _, r := range list {
+		add(r.LinkIndex)
+		for _, hop := range r.MultiPath { // of several routers
+			add(hop.LinkIndex)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

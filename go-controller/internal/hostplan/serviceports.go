@@ -228,8 +228,19 @@ func ServiceChanges(want, have ServicePorts) ([]ServiceChange, error) {
 	for _, c := range at {
 		out = append(out, *c)
 	}
-	slices.SortFunc(out, func(a, b ServiceChange) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(out, func(a, b ServiceChange) int {
+		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.String(), b.String()))
+	})
 	return out, nil
+}
+
+// turn is 0 for a range of sources that goes, and 1 for all other changes. The kernel takes no range that overlaps one
+// that is there, so that those that go have to go first.
+func (c ServiceChange) turn() int {
+	if c.Drop.Kind == AllowEntry && c.Add == (ServiceEntry{}) {
+		return 0
+	}
+	return 1
 }
 
 // String is "+ " and the entry that comes, "- " and the one that goes, or both.

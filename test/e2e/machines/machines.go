@@ -50,9 +50,10 @@ func UpWith(t *testing.T, o sandbox.Options, checks ...func(*sandbox.Cluster) er
 	if err != nil {
 		t.Fatal(err)
 	}
+	recirculations := c.WatchRecirculations(t.Context())
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's context has ended
-		errs := []error{c.CheckSwitches(ctx)}
+		errs := []error{c.CheckSwitches(ctx), recirculations.Err()}
 		for _, check := range checks {
 			errs = append(errs, check(c))
 		}

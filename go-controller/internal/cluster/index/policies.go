@@ -34,6 +34,7 @@ type Policies struct {
 	tiered     map[string]bool          // the ClusterNetworkPolicies that are about a network which is not the cluster's
 	podsIn     cluster.NameSets[string] // by namespace; nil while there is no policy, as pods is
 	pods       map[cluster.Name]*selectedPod
+	alike      alikePods
 }
 
 // selectionSet is selections, each once.
@@ -197,37 +198,44 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 			x.pods[name] = old
 			x.podsIn.Put(name.Namespace, name, true)
 		}
-		old.reselect(name, *now, x.selecting(s, name, *now), t)
+		old.reselect(name, *now, x.selecting(s, name.Namespace, now.labels), t)
 	}
 }
 
-// selecting lists the selections that a pod is among.
-func (x *Policies) selecting(s *cluster.State, name cluster.Name, facts podFacts) []*Selection {
-	var out []*Selection
-	for sel := range x.scoped[name.Namespace] {
-		if sel.Selector.Pods.Selects(facts.labels) {
+// selecting lists the selections that pods of a namespace are among that have these labels.
+func (x *Policies) selecting(s *cluster.State, namespace string, labels cluster.Labels) []*Selection {
+	out, ok := x.alike.get(namespace, labels)
+	if ok {
+		return out
+	}
+	for sel := range x.scoped[namespace] {
+		if sel.Selector.Pods.Selects(labels) {
 			out = append(out, sel)
 		}
 	}
 	if len(x.across) > 0 {
-		n := s.Namespaces[name.Namespace]
+		n := s.Namespaces[namespace]
 		for sel := range x.across {
-			if sel.Selector.In(name.Namespace, n) && sel.Selector.Pods.Selects(facts.labels) {
+			if sel.Selector.In(namespace, n) && sel.Selector.Pods.Selects(labels) {
 				out = append(out, sel)
 			}
 		}
 	}
 	slices.SortFunc(out, compareSelections)
+	x.alike.put(namespace, labels, out)
 	return out
 }
 
 // reselect records what a pod is now, and among which selections.
 func (p *selectedPod) reselect(name cluster.Name, facts podFacts, in []*Selection, t *changed) {
-	before := p.policies()
+	before, alike := PodPolicies{}, slices.Equal(p.in, in)
+	if !alike {
+		before = p.policies()
+	}
 	same := p.facts.sameAddresses(facts)
 	for _, sel := range p.in {
 		switch {
-		case !among(in, sel):
+		case !alike && !among(in, sel):
 			sel.put(name, p.facts, false, t)
 		case !same:
 			sel.contribute(p.facts, false, t)
@@ -235,14 +243,14 @@ func (p *selectedPod) reselect(name cluster.Name, facts podFacts, in []*Selectio
 	}
 	for _, sel := range in {
 		switch {
-		case !among(p.in, sel):
+		case !alike && !among(p.in, sel):
 			sel.put(name, facts, true, t)
 		case !same:
 			sel.contribute(facts, true, t)
 		}
 	}
 	p.facts, p.in = facts, in
-	if !before.equal(p.policies()) {
+	if !alike && !before.equal(p.policies()) {
 		t.add(PodPoliciesOf, name)
 	}
 }
@@ -261,6 +269,7 @@ func (p PodPolicies) equal(q PodPolicies) bool {
 // they deny, or no longer do, it does so with their selections, too. The same holds if they are about a primary network
 // now, or no longer.
 func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *changed) {
+	x.alike.forget(namespace)
 	n := s.Namespaces[namespace]
 	if !x.network.Further() {
 		if elsewhere := n != nil && n.InPrimary(); put(x.elsewhere, namespace, elsewhere) {
@@ -277,7 +286,7 @@ func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *chang
 	if len(x.across) > 0 {
 		for name := range x.podsIn[namespace] {
 			p := x.pods[name]
-			p.reselect(name, p.facts, x.selecting(s, name, p.facts), t)
+			p.reselect(name, p.facts, x.selecting(s, namespace, p.facts.labels), t)
 		}
 	}
 	for sel := range x.scoped[namespace] {

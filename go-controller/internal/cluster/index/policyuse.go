@@ -103,7 +103,7 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Ref, t *change
 		t.add(x.exist())
 	}
 	if !x.Any() {
-		x.pods, x.podsIn = nil, nil
+		x.pods, x.podsIn, x.alike = nil, nil, alikePods{}
 	}
 }
 
@@ -144,7 +144,10 @@ func (x *Policies) use(s *cluster.State, policy cluster.Ref, u use, t *changed) 
 	if sel.named[u.port] == nil {
 		p := &namedPort{numbers: map[uint16]*numbered{}}
 		for pod := range sel.members {
-			p.put(u.port, x.pods[pod].facts, true)
+			facts := x.pods[pod].facts
+			if number, ok := facts.ports.Number(u.port); ok {
+				p.put(number, facts, true)
+			}
 		}
 		sel.named[u.port] = p
 		t.selection(sel)
@@ -206,6 +209,7 @@ func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, ha
 
 // register enters a selection where it is looked for, or removes it unless in.
 func (x *Policies) register(sel *Selection, in bool) {
+	x.alike.forget(sel.Selector.Namespace)
 	scope := x.across
 	if n := sel.Selector.Namespace; n != "" {
 		if x.scoped[n] == nil {

@@ -156,20 +156,17 @@ func (s *Selection) contribute(f podFacts, in bool, t *changed) {
 	for i, a := range f.addrs {
 		s.addresses[side(a.Is4())].change(f.texts[i], step(in))
 	}
-	for name, port := range s.named {
-		if port.put(name, f, in) {
+	for name, number := range f.ports.All() { // not all of named: policies may name thousands that no pod has
+		if p := s.named[name]; p != nil && p.put(number, f, in) {
 			t.written(s)
 		}
 	}
 	t.selection(s)
 }
 
-// put adds what a pod contributes, or removes it unless in. It is true when the name has gained or lost a number.
-func (p *namedPort) put(name cluster.PortName, f podFacts, in bool) bool {
-	number, ok := f.ports.Number(name)
-	if !ok {
-		return false
-	}
+// put adds what a pod contributes for which the name means a number, or removes it unless in. It is true when the name
+// has gained or lost the number.
+func (p *namedPort) put(number uint16, f podFacts, in bool) bool {
 	n, is := p.numbers[number]
 	if !is {
 		n = &numbered{}

@@ -80,7 +80,7 @@ func checkPod(s Spec, peer int) error {
 }
 
 func checkAddresses(s Spec, link netlink.Link) error {
-	addrs, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	addrs, err := item.Dump(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("reading addresses of %s in the container: %w", s.IfName, err)
 	}
@@ -100,7 +100,7 @@ func checkAddresses(s Spec, link netlink.Link) error {
 }
 
 func checkRoutes(s Spec, link netlink.Link) error {
-	list, err := netlink.RouteList(link, netlink.FAMILY_ALL)
+	list, err := item.Dump(func() ([]netlink.Route, error) { return netlink.RouteList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("reading routes of %s in the container: %w", s.IfName, err)
 	}

@@ -152,7 +152,7 @@ func parentOf(name string) (netlink.Link, error) {
 
 // defaultLink is the index of the interface with the best default route of a family; 0 when there is none.
 func defaultLink(family int) (index int, err error) {
-	routes, err := netlink.RouteList(nil, family)
+	routes, err := item.Dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, family) })
 	if err != nil {
 		return 0, fmt.Errorf("listing the node's routes: %w", err)
 	}
@@ -176,7 +176,7 @@ func defaultLink(family int) (index int, err error) {
 
 // linkNames lists the node's interfaces for an error.
 func linkNames() string {
-	links, err := netlink.LinkList()
+	links, err := item.Dump(netlink.LinkList)
 	if err != nil {
 		return "none that can be listed"
 	}

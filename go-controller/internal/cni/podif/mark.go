@@ -72,7 +72,7 @@ func AttachmentsOf(container string) ([]string, error) {
 // attachments lists the attachments that want accepts: by id, "" for a pair that was not marked, and by the name of the
 // node's end.
 func attachments(want func(id, name string) bool) ([]string, error) {
-	links, err := netlink.LinkList()
+	links, err := item.Dump(netlink.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("listing interfaces: %w", err)
 	}

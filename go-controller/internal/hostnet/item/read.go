@@ -60,7 +60,7 @@ func (n Netlink) Link(name string) (netlink.Link, error) {
 
 // LinkNames are the names of all interfaces by index.
 func (n Netlink) LinkNames() (map[int]string, error) {
-	links, err := n.Handle.LinkList()
+	links, err := Dump(n.Handle.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -82,7 +82,7 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 	l := hostplan.Link{Name: name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
 	copy(l.MAC[:], a.HardwareAddr)
 	out := []hostplan.Item{l}
-	addrs, err := n.Handle.AddrList(link, netlink.FAMILY_ALL)
+	addrs, err := Dump(func() ([]netlink.Addr, error) { return n.Handle.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("reading addresses of %s: %w", name, err)
 	}
@@ -92,7 +92,7 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 		}
 	}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		list, err := n.Handle.NeighList(a.Index, family)
+		list, err := Dump(func() ([]netlink.Neigh, error) { return n.Handle.NeighList(a.Index, family) })
 		if err != nil {
 			return nil, fmt.Errorf("reading neighbours of %s: %w", name, err)
 		}
@@ -117,7 +117,7 @@ func (n Netlink) readRoutes(dests map[netip.Prefix]bool) ([]hostplan.Item, error
 	filter := &netlink.Route{Table: unix.RT_TABLE_MAIN}
 	var ours, others []hostplan.Item
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		list, err := n.Handle.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE)
+		list, err := n.Routes(family, filter, netlink.RT_FILTER_TABLE)
 		if err != nil {
 			return nil, fmt.Errorf("reading routes: %w", err)
 		}
@@ -139,6 +139,23 @@ func (n Netlink) readRoutes(dests map[netip.Prefix]bool) ([]hostplan.Item, error
 		}
 	}
 	return ours, nil
+}
+
+// Routes lists the routes of a family that are like the filter in what mask says (netlink.RT_FILTER_TABLE and so on).
+func (n Netlink) Routes(family int, filter *netlink.Route, mask uint64) ([]netlink.Route, error) {
+	return Dump(func() ([]netlink.Route, error) { return n.Handle.RouteListFiltered(family, filter, mask) })
+}
+
+// Dump asks for a whole table of the kernel, such as all links. A table that changes while it is told has to be asked
+// for again: the answer may lack what was there all the time.
+func Dump[T any](ask func() (T, error)) (out T, err error) {
+	const attempts = 5
+	for range attempts {
+		if out, err = ask(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return out, err
 }
 
 // defaultMetric is the metric of a route added without one.

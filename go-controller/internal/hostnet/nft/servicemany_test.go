@@ -91,6 +91,33 @@ func TestServicePortsMany(t *testing.T) {
 	}
 }
 
+// Sources of which a wide range becomes many narrow ones, more than a transaction takes: only they change. The kernel
+// takes no range that overlaps one that is there.
+func TestNarrowedSources(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	k := NewTables()
+	wide := []string{"serve TCP 0.0.0.0:30080 to 10.96.0.10:80"}
+	narrow := slices.Clone(wide)
+	for port := range 2 {
+		at := fmt.Sprintf("192.0.2.7:%d", 80+port)
+		wide = append(wide, "limit TCP "+at, fmt.Sprintf("allow TCP %s from 10.0.0.0/8", at))
+		narrow = append(narrow, "limit TCP "+at)
+		for i := range 300 {
+			narrow = append(narrow, fmt.Sprintf("allow TCP %s from 10.%d.%d.0/24", at, i/100, 2*(i%100)))
+		}
+	}
+	converge(t, k, servicePorts(t, wide...))
+	for _, lines := range [][]string{narrow, wide} {
+		n := changedElements(t, func() { converge(t, k, servicePorts(t, lines...)) })
+		if want := 2 * (300 + 1); n != want {
+			t.Errorf("%d elements changed, want those of the sources", n)
+		}
+		converged(t, k, servicePorts(t, lines...))
+	}
+}
+
 // buckets is the entries of endpoints that share a place.
 func buckets(at string, endpoints ...string) (out []string) {
 	for i := range hostplan.ServiceBuckets {

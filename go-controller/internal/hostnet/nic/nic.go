@@ -38,7 +38,7 @@ type Standing struct {
 // Standing reads an interface's relation to others; ok is false when there is none of
 // this name.
 func (n NICs) Standing(name string) (s Standing, ok bool, err error) {
-	list, err := n.items.Handle.LinkList()
+	list, err := item.Dump(n.items.Handle.LinkList)
 	if err != nil {
 		return s, false, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -152,17 +152,11 @@ func (n NICs) RemoveTap(name string) (bool, error) {
 
 // dump reads a whole table of the kernel. The header tells the family.
 func dump(message int, answer uint16, header nl.NetlinkRequestData) ([][]byte, error) {
-	const attempts = 5 // a table that changes while it is told has to be asked for again
-	var out [][]byte
-	var err error
-	for range attempts {
+	return item.Dump(func() ([][]byte, error) {
 		request := nl.NewNetlinkRequest(message, unix.NLM_F_DUMP)
 		request.AddData(header)
-		if out, err = request.Execute(unix.NETLINK_ROUTE, answer); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
-	return out, err
+		return request.Execute(unix.NETLINK_ROUTE, answer)
+	})
 }
 
 // send makes one change.
@@ -202,7 +196,7 @@ func textAttr(attrs []*nl.RtAttr, kind int, s string) []*nl.RtAttr {
 func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour, error) {
 	var out []nicmove.Neighbour
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		list, err := n.items.Handle.NeighList(index, family)
+		list, err := item.Dump(func() ([]netlink.Neigh, error) { return n.items.Handle.NeighList(index, family) })
 		if err != nil {
 			return nil, err
 		}

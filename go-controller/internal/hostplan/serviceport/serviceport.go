@@ -257,14 +257,24 @@ func NeedsEndpoints(s *cluster.Service) bool { return s.LocalFromOutside() || s.
 func (p *planner) limit(e hostplan.ServiceEntry, ranges []netip.Prefix) {
 	e.Kind = hostplan.LimitEntry
 	p.entries = append(p.entries, e)
-	within := func(r netip.Prefix) bool {
-		wider := func(o netip.Prefix) bool { return o.IsValid() && o.Bits() < r.Bits() && o.Overlaps(r) }
-		return slices.ContainsFunc(ranges, wider)
-	}
-	for _, r := range ranges {
-		if r.IsValid() && r.Addr().Is4() == e.At.Addr().Is4() && !within(r) {
+	for _, r := range widest(ranges) {
+		if r.Addr().Is4() == e.At.Addr().Is4() {
 			e.Kind, e.From = hostplan.AllowEntry, r
 			p.entries = append(p.entries, e)
 		}
 	}
+}
+
+// widest leaves out ranges that are within another, and invalid ones. A Service may have thousands: they are not
+// compared each with each.
+func widest(ranges []netip.Prefix) (out []netip.Prefix) {
+	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b netip.Prefix) int {
+		return cmp.Or(a.Masked().Addr().Compare(b.Masked().Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	for _, r := range sorted { // a range comes after all that it may be within
+		if r.IsValid() && (len(out) == 0 || !out[len(out)-1].Overlaps(r)) {
+			out = append(out, r)
+		}
+	}
+	return out
 }

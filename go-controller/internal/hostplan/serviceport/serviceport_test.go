@@ -227,6 +227,35 @@ func TestHeldAndHostile(t *testing.T) {
 	}
 }
 
+// Of a Service's source ranges those count that are within no other, in whatever order it has them. Thousands of them
+// are soon looked through.
+func TestSourceRanges(t *testing.T) {
+	s := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "s"},
+		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+		Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}},
+		Ingress:    []cluster.Ingress{{Addr: netip.MustParseAddr("192.0.2.1")}}}
+	for _, r := range []string{"10.1.0.0/16", "10.1.2.0/24", "10.0.0.0/16", "10.1.2.3/32", "10.1.0.0/17", "fd00::/8",
+		"10.2.0.0/24", "10.1.0.0/16"} {
+		s.SourceRanges = append(s.SourceRanges, netip.MustParsePrefix(r))
+	}
+	entries := func() string {
+		plan, _ := serviceport.Plan([]*cluster.Service{s}, facts(nil), nodeConfig())
+		return plan.Host[0].(hostplan.ServicePorts).Entries
+	}
+	want := "allow TCP 192.0.2.1:80 from 10.0.0.0/16\nallow TCP 192.0.2.1:80 from 10.1.0.0/16\n" +
+		"allow TCP 192.0.2.1:80 from 10.2.0.0/24\nlimit TCP 192.0.2.1:80\nserve TCP 192.0.2.1:80 to 10.96.0.1:80"
+	if got := entries(); got != want {
+		t.Errorf("entries\n%s\nwant\n%s", got, want)
+	}
+	s.SourceRanges = nil
+	for i := range 4000 {
+		s.SourceRanges = append(s.SourceRanges, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i)}), 24+i%9))
+	}
+	if got := strings.Count(entries(), "allow "); got != 4000 {
+		t.Errorf("%d ranges, want all 4000", got)
+	}
+}
+
 // A service of policy Local with very many places has one endpoint of the node at each.
 func TestLocalAtManyPlaces(t *testing.T) {
 	s := &cluster.Service{Name: cluster.Name{Namespace: "d", Name: "s"}, ExternalLocal: true,
@@ -236,8 +265,9 @@ func TestLocalAtManyPlaces(t *testing.T) {
 		{Addr: netip.MustParseAddr("10.128.2.3"), Node: "n1", Conditions: cluster.Ready},
 		{Addr: netip.MustParseAddr("10.128.2.4"), Node: "n1", Conditions: cluster.Ready}}}
 	for i := range 65 {
-		s.Ports = append(s.Ports, cluster.ServicePort{Name: fmt.Sprint(i), Protocol: cluster.TCP, Port: uint16(1 + i)})
-		slice.Ports = append(slice.Ports, cluster.EndpointPort{Name: fmt.Sprint(i), Protocol: cluster.TCP, Port: 8080})
+		name := fmt.Sprintf("p%02d", i)
+		s.Ports = append(s.Ports, cluster.ServicePort{Name: name, Protocol: cluster.TCP, Port: uint16(1 + i)})
+		slice.Ports = append(slice.Ports, cluster.EndpointPort{Name: name, Protocol: cluster.TCP, Port: 8080})
 	}
 	for ports, want := range map[int]int{64: 64 * (2 + hostplan.ServiceBuckets), 65: 65 * 3} {
 		one := *s

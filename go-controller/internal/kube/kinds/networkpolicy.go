@@ -30,6 +30,7 @@ const (
 	maxPolicySelectors = 256
 	maxPolicyRanges    = 4096
 	maxPolicyPorts     = 1024
+	maxPolicyNames     = 64 // of ports, in all rules together: each costs sets for every number that pods have for it
 	maxPolicyRules     = 1024
 	maxPolicyPairs     = 4096 // of a peer and the name of a port: each costs address sets, or a part of an ACL
 )
@@ -39,7 +40,7 @@ type policyDecoder struct {
 	findings
 	out                      *cluster.NetworkPolicy
 	selectors, ranges, ports int // so far, as the next two
-	rules, pairs             int
+	rules, pairs, names      int
 	tooLarge                 bool // and said so
 	// unknown lists the paths of fields that this version does not know. Peers, ports and rules that have one are left
 	// out.
@@ -125,7 +126,8 @@ func (d *policyDecoder) rule(to *cluster.PolicyRules, field, side string, peers 
 		others += max(1, len(p.Addresses))
 	}
 	if names := len(rule.PortNames()); names > 0 &&
-		!d.within(field+".ports", &d.pairs, names*others, maxPolicyPairs, "pairs of a peer and the name of a port") {
+		(!d.within(field+".ports", &d.names, names, maxPolicyNames, "names of ports") ||
+			!d.within(field+".ports", &d.pairs, names*others, maxPolicyPairs, "pairs of a peer and the name of a port")) {
 		rule.Ports = slices.DeleteFunc(rule.Ports, func(p cluster.PolicyPort) bool { return p.Name != "" })
 	}
 	to.Rules = append(to.Rules, rule)

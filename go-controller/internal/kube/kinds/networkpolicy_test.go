@@ -167,6 +167,31 @@ func TestDecodeProducts(t *testing.T) {
 	}
 }
 
+// A policy has a bounded number of names of ports, in all rules together. A rule with more allows nothing by name.
+func TestDecodeManyPortNames(t *testing.T) {
+	var rules []networkingv1.NetworkPolicyIngressRule
+	for i := range 3 {
+		var rule networkingv1.NetworkPolicyIngressRule
+		for j := range 32 {
+			name, number := intstr.FromString(fmt.Sprintf("p%d-%d", i, j)), intstr.FromInt(8000+2*j)
+			rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{Port: &name},
+				networkingv1.NetworkPolicyPort{Port: &number})
+		}
+		rules = append(rules, rule)
+	}
+	got, problems := decode[*cluster.NetworkPolicy](t, policyOf(networkingv1.NetworkPolicySpec{Ingress: rules}))
+	for i, want := range []int{32, 32, 0} {
+		if r := got.Ingress.Rules[i]; len(r.PortNames()) != want || len(r.Ports)-want != 32 || r.AnyPort {
+			t.Errorf("rule %d has %d names and %d numbers, want %d and 32", i, len(r.PortNames()),
+				len(r.Ports)-len(r.PortNames()), want)
+		}
+	}
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "spec.ingress[2].ports: with it the policy has more "+
+		"than 64 names of ports") {
+		t.Errorf("problems %v, want one about the names", problems)
+	}
+}
+
 // The first of two ports with a name and protocol counts, containers come before sidecars, and what is not valid does
 // not count.
 func TestNamedPorts(t *testing.T) {

@@ -43,6 +43,7 @@ func decodeSlice(e *discoveryv1.EndpointSlice) (*cluster.EndpointSlice, []cluste
 		}
 		out.Ports = append(out.Ports, cluster.EndpointPort{Name: deref(p.Name), Protocol: proto, Port: uint16(*p.Port)})
 	}
+	slices.SortFunc(out.Ports, cluster.CompareEndpointPorts)
 	out.Endpoints = make([]cluster.Endpoint, 0, len(e.Endpoints))
 	for i := range e.Endpoints {
 		ep := &e.Endpoints[i]

@@ -175,7 +175,7 @@ func (w *Watcher) podsChanged(changes []change[Pod]) {
 		if c.was.UID != "" && c.was.UID != c.now.UID {
 			w.podsGone.note(c.name, c.was.UID)
 		}
-		w.slices.lock(c.was, c.now)
+		w.slices.lock(c.name, c.was, c.now)
 		w.podEvents.fire(c.name)
 	}
 }

@@ -48,20 +48,22 @@ func (w *Watcher) Exits() map[netip.Addr]netip.Addr {
 	return w.slices.exits
 }
 
+// lockedPod is a pod of this node that is in a primary network: what lockedAddrs says of it.
+type lockedPod struct {
+	addrs []netip.Addr
+	in    names.Network
+}
+
 // lock takes in a change of a pod of this node. An endpoint at a locked address counts only if the node has an exit of
-// the pod's network.
-func (s *endpointSlices) lock(was, now Pod) {
+// the pod's network. Pods may have one address for a moment, when one of them goes: each has its own entry.
+func (s *endpointSlices) lock(pod cluster.Name, was, now Pod) {
 	if was.Network == now.Network && was.Released == now.Released {
 		return
 	}
 	s.relead(func() {
-		before, _ := lockedAddrs(was)
-		for _, a := range before {
-			delete(s.locked, a)
-		}
-		addrs, in := lockedAddrs(now)
-		for _, a := range addrs {
-			s.locked[a] = in
+		delete(s.locked, pod)
+		if addrs, in := lockedAddrs(now); len(addrs) > 0 {
+			s.locked[pod] = lockedPod{addrs, in}
 		}
 	})
 }
@@ -89,11 +91,14 @@ func (s *endpointSlices) relead(change func()) {
 func (s *endpointSlices) lead() {
 	was, of := s.exits, map[names.Network][]netip.Addr{}
 	s.exits = make(map[netip.Addr]netip.Addr, len(s.locked))
-	for a, in := range s.locked {
-		if _, known := of[in]; !known {
-			of[in] = exitsIn(s.joined, in)
+	for _, name := range slices.SortedFunc(maps.Keys(s.locked), cluster.CompareNames) {
+		p := s.locked[name]
+		if _, known := of[p.in]; !known {
+			of[p.in] = exitsIn(s.joined, p.in)
 		}
-		s.exits[a], _ = ipnet.FirstOf(of[in], a.Is4())
+		for _, a := range p.addrs {
+			s.exits[a], _ = ipnet.FirstOf(of[p.in], a.Is4())
+		}
 	}
 	other := func(e cluster.Endpoint) bool {
 		before, had := was[e.Addr]

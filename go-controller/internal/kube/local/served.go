@@ -17,6 +17,8 @@ type Served struct {
 	Endpoints map[cluster.Name][]*cluster.EndpointSlice // as of Watcher.Endpoints; nil when not needed or not allowed
 	Exits     map[netip.Addr]netip.Addr                 // as of Watcher.Exits
 	Ranges    []netip.Prefix                            // as of Watcher.ServiceRanges
+	// APIServers is as of Watcher.APIServers; nil while no service has external addresses.
+	APIServers []netip.Addr
 }
 
 // Served watches until everything is known, and no longer. It is for programs that do not Run the Watcher. needy tells
@@ -51,6 +53,11 @@ func (w *Watcher) served(needy func(*cluster.Service) bool) (s Served, missing e
 	}
 	if s.Ranges, ok = w.ServiceRanges(); !ok {
 		return s, errors.New("the API server does not list the ServiceCIDRs")
+	}
+	if slices.ContainsFunc(s.Services, func(s *cluster.Service) bool { return len(s.ExternalIPs)+len(s.Ingress) > 0 }) {
+		if s.APIServers, ok = w.APIServers(); !ok {
+			return s, errors.New("the API server does not list its own addresses")
+		}
 	}
 	if slices.ContainsFunc(s.Services, needy) {
 		if !w.pods.isListed() {

@@ -16,7 +16,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/reflector"
-	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // endpointSlices is the watch of EndpointSlices, which starts when somebody needs it.
@@ -36,7 +35,7 @@ type endpointSlices struct {
 	byService map[cluster.Name][]*cluster.EndpointSlice // those of all
 	local     map[cluster.Name]bool                     // services that are reached locally
 	wanted    map[cluster.Name]*cluster.EndpointSlice   // what this node needs of all
-	locked    map[netip.Addr]names.Network              // by address, networks of this node's pods in primary ones
+	locked    map[cluster.Name]lockedPod                // the node's pods that are in primary networks
 	joined    annotation.GatewayJoins                   // the Node's annotation that has the addresses of exits
 	exits     map[netip.Addr]netip.Addr                 // of locked: the exit's address, the zero value for none
 	version   uint64                                    // differs after each change of wanted
@@ -54,7 +53,7 @@ func newEndpointSlices(node string, k kinds.Kind, notify func()) *endpointSlices
 	s := &endpointSlices{
 		node: node, needed: make(chan struct{}), notify: notify, version: 1,
 		byService: map[cluster.Name][]*cluster.EndpointSlice{}, local: map[cluster.Name]bool{},
-		wanted: map[cluster.Name]*cluster.EndpointSlice{}, locked: map[netip.Addr]names.Network{},
+		wanted: map[cluster.Name]*cluster.EndpointSlice{}, locked: map[cluster.Name]lockedPod{},
 	}
 	s.need = sync.OnceFunc(func() { close(s.needed) })
 	decode := decodeWith[*cluster.EndpointSlice](k)

@@ -260,9 +260,24 @@ func TestLockedEndpoints(t *testing.T) {
 		}
 	}
 	await("web-1 10.0.1.3 n1")
-	if err := pods.Delete(t.Context(), "locked", metav1.DeleteOptions{}); err != nil {
+	// Another pod has the address before the first is gone.
+	if _, err := pods.Create(t.Context(), pod("next", "10.0.1.4", ""), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	podGone := func(name string) {
+		if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	podGone("locked")
+	podGone("plain")
+	if _, err := pods.Create(t.Context(), pod("plain", "10.0.1.3", ""), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await("")
+	podGone("plain")
+	await("web-1 10.0.1.3 n1")
+	podGone("next")
 	await("web-1 10.0.1.3 n1, web-1 10.0.1.4 n1")
 }
 

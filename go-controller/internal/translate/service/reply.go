@@ -23,8 +23,9 @@ import (
 // anyway. Replies to clients in the cluster match a policy of a higher priority (names.PolicyInside).
 //
 // All endpoints count, also those that get no new connections: they may have old ones.
+// A Service whose node ports exceed the limit is not served from outside at all.
 func (r serviceRows) replies(eps []*cluster.EndpointSlice) ([]nb.Row, error) {
-	if !r.svc.LocalFromOutside() {
+	if !r.svc.LocalFromOutside() || !r.svc.ServesNodePorts(r.state.Config.Services) {
 		return nil, nil
 	}
 	var rows []nb.Row
