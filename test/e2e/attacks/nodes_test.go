@@ -94,6 +94,7 @@ func (b bed) byAgents() (all []attempt) {
 		annotate(agent, c, "n1", subnets, nil),
 		annotate(agent, c, "n1", joinAddrs, "x"),
 		annotate(agent, c, "n1", "example.com/other", "x"),
+		annotate(agent, c, "n1", "example.com/empty", ""),
 		annotate(agent, c, "n1", "volumes.kubernetes.io/controller-managed-attach-detach", nil),
 		annotate(bound, b.bound, "n2", gateway, "x"),
 		annotate(bound, b.bound, "n1", subnets, "x"),

@@ -29,6 +29,12 @@ func (b bed) byAuthors() (all []attempt) {
 				_, err := pods.Create(ctx, p, metav1.CreateOptions{})
 				return err
 			}},
+			attempt{fmt.Sprintf("%s makes a Pod with an empty annotation %s", author, key), func(ctx context.Context) error {
+				p := pod("with-empty-annotation")
+				p.Annotations[key] = ""
+				_, err := pods.Create(ctx, p, metav1.CreateOptions{})
+				return err
+			}},
 			attempt{fmt.Sprintf("%s changes annotation %s", author, key), func(ctx context.Context) error {
 				return patchPod(ctx, b.author, "on-n1", key, "x")
 			}},

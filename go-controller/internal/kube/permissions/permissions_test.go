@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 		"ovnkube master: k8s.ovn.org annotations [write]",
 		"ovnkube master:  configmaps [get update]", "ovnkube master:  configmaps [create]",
 		"ovnkube master: coordination.k8s.io leases [get list]",
-		"ovnkube master: coordination.k8s.io leases [get create update]",
+		"ovnkube master: coordination.k8s.io leases [get update]", "ovnkube master: coordination.k8s.io leases [create]",
 		"ovnkube node:  nodes [patch]", "ovnkube node:  nodes [get]", "ovnkube node:  configmaps [get]",
 		"ovnkube node: coordination.k8s.io leases [create patch]",
 	}

@@ -101,21 +101,23 @@ func settingsRules(d kinds.Daemon) []rule {
 	return []rule{of(settings.Name, "reads the settings that its flags leave out", "get")}
 }
 
-// leases are the rules about Leases. The namespace of leader election is the default of --leader-elect-namespace.
+// leases are the rules about Leases. The namespace of leader election is the default of --leader-elect-namespace. Its
+// Lease alone can be changed there: others in that namespace say who leads in Kubernetes' own control plane.
 func leases(d kinds.Daemon) []rule {
-	of := func(namespace, why string, verbs ...string) rule {
-		return rule{
-			Group: coordinationv1.GroupName, Resource: "leases", Verbs: verbs, Namespace: namespace, Optional: true, Why: why,
-		}
+	of := func(namespace, name, why string, verbs ...string) rule {
+		return rule{Group: coordinationv1.GroupName, Resource: "leases", Verbs: verbs, Namespace: namespace, Name: name,
+			Optional: true, Why: why}
 	}
 	switch d {
 	case kinds.Master:
+		election := config.DefaultMaster().LeaderElect
 		return []rule{
-			of(lease.Namespace, "finds gateways that are down", "get", "list"),
-			of(config.DefaultMaster().LeaderElect.Namespace, "elects the leader", "get", "create", "update"),
+			of(lease.Namespace, "", "finds gateways that are down", "get", "list"),
+			of(election.Namespace, election.Name, "elects the leader", "get", "update"),
+			of(election.Namespace, "", "elects the leader the first time", "create"),
 		}
 	case kinds.Agent:
-		return []rule{of(lease.Namespace, "renews a gateway's Lease", "create", "patch")}
+		return []rule{of(lease.Namespace, "", "renews a gateway's Lease", "create", "patch")}
 	}
 	return nil
 }
