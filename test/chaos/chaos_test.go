@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 // TestChaos breaks everything in the list, at random moments, while pods, Services, Nodes and networks come and go.
 // A third of the pods lives in the cluster's own network, the others in two networks with the same ranges. After each
 // fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
-// twice in a network, and the master has no more memory than its pod may have.
+// twice in a network, and the master has less than twice the memory that the chart requests for it.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers, CHAOS_AWAY and CHAOS_QUORUM are seconds. CHAOS_ONLY is a part of the names
 // of faults.
 func TestChaos(t *testing.T) {

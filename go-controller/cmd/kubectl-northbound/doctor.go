@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/remote"
@@ -66,7 +67,7 @@ func runDoctor(c *cli.Context) error {
 		failed = errors.Join(failed, v.err)
 		worst = max(worst, v.exit)
 	}
-	if err := printVisits(c, nodes, visits, isJSON(options)); err != nil {
+	if err := printVisits(c, nodes, visits, formatOf(options)); err != nil {
 		return err
 	}
 	if failed == nil && worst != 0 {
@@ -107,39 +108,59 @@ func visit(ctx context.Context, s *remote.Session, servers []remote.Server, node
 	return out
 }
 
-// isJSON tells whether the doctor's options ask for JSON.
-func isJSON(options []string) bool {
-	at := slices.Index(options, "-o")
-	return slices.Contains(options, "--output=json") || at >= 0 && at+1 < len(options) && options[at+1] == "json"
+// formatOf is the format that the doctor's options ask for, "" for the default.
+func formatOf(options []string) string {
+	for i, o := range options {
+		if format, is := strings.CutPrefix(o, "--output="); is {
+			return format
+		}
+		if o == "-o" && i+1 < len(options) {
+			return options[i+1]
+		}
+	}
+	return ""
 }
 
-// printVisits prints what the doctors said, one after the other. Of several nodes, JSON is one object with the nodes as
-// keys.
-func printVisits(c *cli.Context, nodes []string, visits []*visited, asJSON bool) error {
-	if asJSON && len(nodes) > 1 {
-		all := map[string]any{}
-		for i, v := range visits {
-			all[nodes[i]] = json.RawMessage(v.stdout.Bytes())
-			if v.err != nil {
-				all[nodes[i]] = map[string]string{"error": v.err.Error()}
-			}
-		}
-		for _, v := range visits {
-			fmt.Fprint(c.App.ErrWriter, v.stderr.String())
-		}
-		e := json.NewEncoder(c.App.Writer)
-		e.SetIndent("", "  ")
-		if err := e.Encode(all); err != nil {
-			return fmt.Errorf("writing the diagnoses: %w", err)
-		}
-		return nil
+// printVisits prints what the doctors said, one after the other. Of several nodes, JSON and YAML are one object with the
+// nodes as keys.
+func printVisits(c *cli.Context, nodes []string, visits []*visited, format string) error {
+	for _, v := range visits {
+		fmt.Fprint(c.App.ErrWriter, v.stderr.String())
+	}
+	if len(nodes) > 1 && (format == "json" || format == "yaml") {
+		return printTogether(c, nodes, visits, format)
 	}
 	for i, v := range visits {
 		if len(nodes) > 1 {
 			fmt.Fprintf(c.App.Writer, "== %s\n", nodes[i])
 		}
 		fmt.Fprint(c.App.Writer, v.stdout.String())
-		fmt.Fprint(c.App.ErrWriter, v.stderr.String())
+	}
+	return nil
+}
+
+// printTogether prints one object with the nodes as keys. A node's doctor that failed has an error instead.
+func printTogether(c *cli.Context, nodes []string, visits []*visited, format string) error {
+	all := map[string]any{}
+	for i, v := range visits {
+		var said any
+		err := v.err
+		if err == nil {
+			err = yaml.Unmarshal(v.stdout.Bytes(), &said) // JSON is YAML
+		}
+		if all[nodes[i]] = said; err != nil {
+			all[nodes[i]] = map[string]string{"error": err.Error()}
+		}
+	}
+	out, err := json.MarshalIndent(all, "", "  ")
+	if out = append(out, '\n'); err == nil && format == "yaml" {
+		out, err = yaml.Marshal(all)
+	}
+	if err == nil {
+		_, err = c.App.Writer.Write(out)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the diagnoses: %w", err)
 	}
 	return nil
 }

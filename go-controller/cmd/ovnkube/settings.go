@@ -89,7 +89,7 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 		}
 	}
 	for _, source := range sources {
-		found, err := fill(c, source, haveServer)
+		found, err := fill(c, source, haveServer, os.Getenv("KUBERNETES_SERVICE_HOST") != "")
 		if err != nil {
 			return err
 		}
@@ -123,14 +123,15 @@ func rowSource(read func(key string) (string, error)) source {
 }
 
 // fill sets unset flags from one source. It ignores the source's API server if haveServer; found says whether the
-// source set one.
-func fill(c *cli.Context, from source, haveServer bool) (found bool, err error) {
+// source set one. A pod has its ServiceAccount: with inPod, what was once set by hand on its node, of the API server and
+// how to reach it, is ignored.
+func fill(c *cli.Context, from source, haveServer, inPod bool) (found bool, err error) {
 	for _, s := range allSettings() {
 		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {
 			continue
 		}
 		isServer := s.flag == "kubeconfig" || s.flag == "k8s-apiserver"
-		if isServer && haveServer {
+		if isServer && haveServer || inPod && (isServer || s.flag == "k8s-cacert" || s.flag == "k8s-token") {
 			continue
 		}
 		value, place, err := from(s)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,12 +135,46 @@ func TestBadSources(t *testing.T) {
 		// The flag is made a number here, so that a value can be malformed: all flags of the row are strings.
 		app.Commands = []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.IntFlag{Name: "datapath-type"}},
 			Action: func(ctx *cli.Context) error {
-				_, err := fill(ctx, c.from, false)
+				_, err := fill(ctx, c.from, false, false)
 				return err
 			}}}
 		err := app.RunContext(t.Context(), []string{"ovnkube", "x"})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// In a pod, what is left on the node of an API server and of how to reach it is ignored. All else counts.
+func TestSettingsInAPod(t *testing.T) {
+	left := func(s setting) (string, string, error) { return "left-" + s.key, "the node", nil }
+	for _, inPod := range []bool{false, true} {
+		app := newApp()
+		got := map[string]string{}
+		flags := []string{"kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token", "cluster-name-of-no-setting", "log-format"}
+		var all []cli.Flag
+		for _, name := range flags {
+			all = append(all, &cli.StringFlag{Name: name})
+		}
+		app.Commands = []*cli.Command{{Name: "x", Flags: all, Action: func(ctx *cli.Context) error {
+			_, err := fill(ctx, left, false, inPod)
+			for _, name := range flags {
+				if v := ctx.String(name); v != "" {
+					got[name] = v
+				}
+			}
+			return err
+		}}}
+		if err := app.RunContext(t.Context(), []string{"ovnkube", "x"}); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"log-format": "left-format"}
+		if !inPod {
+			want = map[string]string{"kubeconfig": "left-kubeconfig", "k8s-apiserver": "left-apiserver",
+				"k8s-cacert": "left-cacert", "k8s-token": "left-token", "log-format": "left-format"}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("in a pod %v: %v, want %v", inPod, got, want)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func (a *Agent) egressPath(node local.Node, f hostplan.Facts) (e egressPath, err
 	c.Gateway = a.gatewayFor(node, f.Gateway)
 	e.gateway = c.Gateway
 	said, _ := annotation.ParseL3Gateway(node.Annotations[annotation.L3GatewayConfig]) // an unreadable one says nothing
-	if c.Gateway.Mode != "" && said != nil && said.Out == "" {
-		a.outage.inService()
+	if c.Gateway.Mode != "" && said != nil && said.Out == "" && machineRuns() >= afterBoot {
+		a.outage.inService(time.Now())
 	}
 	a.isGateway.Store(c.Gateway.Mode != "")
 	if c.Gateway.Mode == "" {

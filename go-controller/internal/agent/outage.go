@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
@@ -21,6 +23,18 @@ const (
 	probeTimeout  = 2 * time.Second
 	outageGrace   = 5 * time.Second
 )
+
+// afterBoot is how long nobody relies on a gateway whose machine has started: what its Node says is from before.
+const afterBoot = time.Minute
+
+// machineRuns is for how long this machine has been running (sysinfo(2)).
+func machineRuns() time.Duration {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return time.Duration(s.Uptime) * time.Second
+}
 
 // part is a part of a gateway that can fail.
 type part string
@@ -64,10 +78,15 @@ func (o *outage) note(p part, why string, now time.Time) {
 }
 
 // inService is for a gateway that is in service as its Node says: the cluster relies on all of its parts, also on those
-// that this process has not seen at work yet.
-func (o *outage) inService() {
+// that this process has not seen at work. They count as broken from now on, if they are.
+func (o *outage) inService(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for p, f := range o.broken {
+		if !o.relied && f.since.IsZero() {
+			o.broken[p] = fault{f.why, now}
+		}
+	}
 	o.relied = true
 }
 

@@ -49,14 +49,23 @@ func TestOutage(t *testing.T) {
 		t.Errorf("a part that worked before is out at once: %q", got)
 	}
 	// A new process of an agent whose gateway is in service.
-	o = newOutage()
-	o.inService()
-	o.note(partPatch, "no port yet", now)
-	if got := o.why(now.Add(outageGrace - 1)); got != "" {
-		t.Errorf("a gateway in service is out at once: %q", got)
+	for first := range 2 { // it sees what is broken before or after it knows its Node
+		o = newOutage()
+		if first == 0 {
+			o.note(partPatch, "no port yet", now)
+		}
+		o.inService(now)
+		o.note(partPatch, "no port yet", now)
+		o.inService(now.Add(time.Second))
+		if got := o.why(now.Add(outageGrace - 1)); got != "" {
+			t.Errorf("a gateway in service is out at once: %q", got)
+		}
+		if got := o.why(now.Add(outageGrace)); got != "no port yet" {
+			t.Errorf("after the grace: %q", got)
+		}
 	}
-	if got := o.why(now.Add(outageGrace)); got != "no port yet" {
-		t.Errorf("after the grace: %q", got)
+	if have := machineRuns(); have <= 0 {
+		t.Errorf("this machine has been running for %v", have)
 	}
 }
 

@@ -38,6 +38,14 @@ func tableOptions() []Option {
 		flags("--no-headings", "--bare", "--pretty", "--if-exists", "--oneline"))
 }
 
+// redactableOptions are tableOptions without those that write secrets in forms that the redaction of output does not
+// know, such as CSV.
+func redactableOptions() []Option {
+	format := []Option{{Name: "--format", Value: true, Only: "json"}, {Name: "-f", Value: true, Only: "json"}}
+	others := slices.DeleteFunc(tableOptions(), func(o Option) bool { return o.Name == "--format" || o.Name == "-f" })
+	return append(format, others...)
+}
+
 // readRows are commands of ovs-vsctl, ovn-nbctl and ovn-sbctl that read rows of any table. --dry-run, in the tools'
 // programs, is a second barrier against writing.
 func readRows(more ...string) []string {
@@ -50,8 +58,8 @@ func nodeTools() []Tool {
 			Usage:   "diagnose nodes: print what is wrong, and the commands that fix it",
 			Options: values("-o", "--output", "--timeout")},
 		{Name: "vsctl", Place: Node, Account: Viewer, Program: []string{"ovs-vsctl", "--timeout=10", "--dry-run"},
-			Usage: "read a node's Open vSwitch database with ovs-vsctl", Options: tableOptions(),
-			Redact: true, Commands: readRows("list-br", "list-ports", "list-ifaces", "br-exists", "port-to-br", "iface-to-br",
+			Usage: "read a node's Open vSwitch database with ovs-vsctl", Options: redactableOptions(),
+			Redact: true, Check: checkSecrets, Commands: readRows("list-br", "list-ports", "list-ifaces", "br-exists", "port-to-br", "iface-to-br",
 				"br-get-external-id", "get-controller", "get-manager", "get-fail-mode")},
 		{Name: "ofctl", Place: Node, Account: Viewer, Program: []string{"ovs-ofctl", "--timeout=30"}, Check: checkBridge,
 			Usage: "read a bridge's flows, ports and groups with ovs-ofctl",

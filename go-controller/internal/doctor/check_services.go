@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"net/url"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -67,7 +69,13 @@ func (h *facts) held() map[netip.Addr]cluster.Holder {
 			}
 		}
 	}
-	for _, a := range h.served.APIServers {
+	api := h.served.APIServers
+	if u, err := url.Parse(h.answer.Server); err == nil {
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+			api = append(slices.Clip(api), a.Unmap())
+		}
+	}
+	for _, a := range api {
 		out[a] = cluster.Holder{As: cluster.HolderAPI}
 	}
 	for _, i := range h.interfaces {

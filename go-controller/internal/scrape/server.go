@@ -13,14 +13,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/northbound-net/northbound/go-controller/internal/httpserver"
 )
 
 const (
-	maxConnections = 32
 	maxHeader      = 16 << 10
 	headerTimeout  = 5 * time.Second  // for a request's headers
 	requestTimeout = 20 * time.Second // for a request as a whole
@@ -46,7 +44,7 @@ type Server struct {
 
 	once     sync.Once
 	client   *http.Client
-	reviews  *rate.Limiter // so that strangers can't have the API server asked without limit
+	reviews  *paces        // so that strangers can't have the API server asked without limit
 	refusals *rate.Limiter // so that they can't fill the log
 
 	mu    sync.Mutex
@@ -59,7 +57,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
-	l = tls.NewListener(netutil.LimitListener(l, maxConnections), &tls.Config{
+	l = tls.NewListener(newSharedListener(l), &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
 	})
 	h := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout,
@@ -75,11 +73,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) Handler() http.Handler {
 	s.once.Do(func() {
 		s.client = &http.Client{Timeout: daemonTimeout}
-		s.reviews, s.refusals = rate.NewLimiter(2, 20), rate.NewLimiter(rate.Every(time.Minute), 10)
+		s.reviews, s.refusals = newPaces(), rate.NewLimiter(rate.Every(time.Minute), 10)
 		s.known = map[[sha256.Size]byte]time.Time{}
 	})
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close") // who needs no token gets no place to keep
+		fmt.Fprintln(w, "ok")
+	})
 	mux.HandleFunc("GET /metrics", s.metrics)
 	return mux
 }
@@ -90,6 +91,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 		if s.refusals.Allow() {
 			s.Log.Warn("metrics refused", "caller", r.RemoteAddr, "error", err)
 		}
+		w.Header().Set("Connection", "close")
 		http.Error(w, err.Error(), code)
 		return
 	}
@@ -131,7 +133,7 @@ func (s *Server) admit(r *http.Request) (code int, err error) {
 		return 0, nil
 	}
 	known = known && now.Sub(good) < knownFor
-	if !known && !s.reviews.Allow() {
+	if !known && !s.reviews.allow(r.RemoteAddr) {
 		return http.StatusTooManyRequests, errors.New("too many unknown tokens: try again in a second")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)

@@ -152,15 +152,18 @@ func (c *installed) replaced(t *testing.T) {
 	c.newPod(t, "after-deletion")
 }
 
-// newPod makes a pod and removes it. flags are those of kubectl run. While a pod's link comes or goes, packets of the
-// streams may be lost (docs/operate/upgrade.md, Limits): newPod waits until it has gone, and what was lost before no
-// longer counts.
+// newPod makes a pod and removes it. flags are those of kubectl run. The streams must have lost nothing before. While a
+// pod's link comes or goes, they may lose packets (docs/operate/upgrade.md, Limits): newPod waits until it has gone, and
+// what they lost meanwhile does not count.
 func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 	t.Helper()
+	machines.MoreReplies(t, c.streams, 1)
+	machines.NoGaps(t, c.streams)
 	machines.Kubectl(t, c.Cluster, "", append([]string{"run", name, "--image=localhost/echo:1", "--restart=Never"},
 		flags...)...)
 	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+name)
 	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=1", "--timeout=60s")
+	machines.MoreReplies(t, c.streams, 10) // the next reply tells what was lost before it
 	for _, s := range c.streams {
 		t.Log(s.Reset())
 	}

@@ -9,9 +9,9 @@ type alikePods struct {
 	size  int                                        // of all lists, each with what it holds and one more
 }
 
-// alikeMax is how large all lists may be, about 1 MB. Then they are forgotten, so that labels which no pod has any more
-// go, too.
-const alikeMax = 100_000
+// alikeMax is how large all lists of a network may be. Then they are forgotten, so that labels which no pod has any more
+// go, too: each list keeps its labels in memory.
+const alikeMax = 10_000
 
 // get returns the list; ok is false when it is not remembered. The caller must not change the list.
 func (a *alikePods) get(namespace string, labels cluster.Labels) (list []*Selection, ok bool) {

@@ -6,14 +6,22 @@ import (
 	"regexp"
 )
 
-// redactor replaces the keys of IPsec tunnels in lines of output. Source: ovs-vswitchd.conf.db(5), Interface, "psk".
+// redactor replaces the keys of IPsec tunnels and the API token that is set by hand in lines of output. Source:
+// ovs-vswitchd.conf.db(5), Interface, "psk".
 type redactor struct {
 	to   io.Writer
 	rest []byte // a line that has not ended
 }
 
-// key is psk=SECRET, as ovs-vsctl prints maps, or in JSON ["psk","SECRET"].
-func key() *regexp.Regexp { return regexp.MustCompile(`(\bpsk\\?"?[=,] ?\\?"?)[^",}\]\\]+`) }
+// secrets are a key and its value, as ovs-vsctl prints maps, psk=SECRET, or in JSON, ["psk","SECRET"], perhaps with a
+// backslash before the quotes. The first is about values in quotes, which may have any character.
+func secrets() []*regexp.Regexp {
+	const key = `(\b(?:psk|k8s-api-token)`
+	return []*regexp.Regexp{
+		regexp.MustCompile(key + `"?[=,] ?")(?:[^"\\]|\\.)*`),
+		regexp.MustCompile(key + `\\?"?[=,] ?\\?"?)[^",}\]\\\n]+`),
+	}
+}
 
 // Write passes whole lines on.
 func (r *redactor) Write(b []byte) (int, error) {
@@ -42,7 +50,9 @@ func (r *redactor) flush() error {
 const maxPiece = 32 << 10
 
 func (r *redactor) send(lines []byte) error {
-	lines = key().ReplaceAll(lines, []byte("${1}removed"))
+	for _, secret := range secrets() {
+		lines = secret.ReplaceAll(lines, []byte("${1}removed"))
+	}
 	for len(lines) > 0 {
 		piece := lines[:min(len(lines), maxPiece)]
 		if _, err := r.to.Write(piece); err != nil {

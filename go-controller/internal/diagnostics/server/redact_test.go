@@ -13,9 +13,15 @@ func TestRedact(t *testing.T) {
 		"options: {psk=secret, remote=\"::1\"}\n":            "options: {psk=removed, remote=\"::1\"}\n",
 		"options : {psk=\"a secret\", remote=\"::1\"}\nnext": "options : {psk=\"removed\", remote=\"::1\"}\nnext",
 		`{"data":[["map",[["psk","secret"],["x","1"]]]]}`:    `{"data":[["map",[["psk","removed"],["x","1"]]]]}`,
-		"name : psks\n": "name : psks\n",
-		long:            long,
-		"":              "",
+		`{psk="a,b \"c} d", x="1"}` + "\n":                   `{psk="removed", x="1"}` + "\n",
+		`["psk","a,b"],["x","1"]`:                            `["psk","removed"],["x","1"]`,
+		`{\"data\":[[\"psk\",\"secret\"]]}`:                  `{\"data\":[[\"psk\",\"removed\"]]}`,
+		"psk= a b\n":                                         "psk= removed\n",
+		"external_ids : {k8s-api-token=\"ey.J-_\", x=y}\n":   "external_ids : {k8s-api-token=\"removed\", x=y}\n",
+		`["k8s-api-token","eyJ.a"]`:                          `["k8s-api-token","removed"]`,
+		"name : psks\n":                                      "name : psks\n",
+		long:                                                 long,
+		"":                                                   "",
 	} {
 		for _, size := range []int{5, 1 << 20} {
 			var out bytes.Buffer
