@@ -153,8 +153,8 @@ func (c *installed) replaced(t *testing.T) {
 }
 
 // newPod makes a pod and removes it. flags are those of kubectl run. The streams must have lost nothing before. While a
-// pod's link comes or goes, they may lose packets (docs/operate/upgrade.md, Limits): newPod waits until it has gone, and
-// what they lost meanwhile does not count.
+// pod's link comes or goes, they may lose packets (docs/operate/upgrade.md, Limits): newPod waits until it has gone,
+// and what they lost meanwhile does not count.
 func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 	t.Helper()
 	machines.MoreReplies(t, c.streams, 1)
