@@ -121,8 +121,8 @@ func formatOf(options []string) string {
 	return ""
 }
 
-// printVisits prints what the doctors said, one after the other. Of several nodes, JSON and YAML are one object with the
-// nodes as keys.
+// printVisits prints what the doctors said, one after the other. Of several nodes, JSON and YAML are one object, with
+// the nodes as keys.
 func printVisits(c *cli.Context, nodes []string, visits []*visited, format string) error {
 	for _, v := range visits {
 		fmt.Fprint(c.App.ErrWriter, v.stderr.String())

@@ -123,8 +123,8 @@ func rowSource(read func(key string) (string, error)) source {
 }
 
 // fill sets unset flags from one source. It ignores the source's API server if haveServer; found says whether the
-// source set one. A pod has its ServiceAccount: with inPod, what was once set by hand on its node, of the API server and
-// how to reach it, is ignored.
+// source set one. A pod has its ServiceAccount: with inPod, what was once set by hand on its node about the API server
+// is ignored.
 func fill(c *cli.Context, from source, haveServer, inPod bool) (found bool, err error) {
 	for _, s := range allSettings() {
 		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {

@@ -151,7 +151,7 @@ func TestSettingsInAPod(t *testing.T) {
 	for _, inPod := range []bool{false, true} {
 		app := newApp()
 		got := map[string]string{}
-		flags := []string{"kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token", "cluster-name-of-no-setting", "log-format"}
+		flags := []string{"kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token", "of-no-setting", "log-format"}
 		var all []cli.Flag
 		for _, name := range flags {
 			all = append(all, &cli.StringFlag{Name: name})

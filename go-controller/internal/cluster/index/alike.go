@@ -9,8 +9,8 @@ type alikePods struct {
 	size  int                                        // of all lists, each with what it holds and one more
 }
 
-// alikeMax is how large all lists of a network may be. Then they are forgotten, so that labels which no pod has any more
-// go, too: each list keeps its labels in memory.
+// alikeMax is how large all lists of a network may be. Then they are forgotten: each keeps its labels in memory, also
+// those that no pod has any more.
 const alikeMax = 10_000
 
 // get returns the list; ok is false when it is not remembered. The caller must not change the list.
