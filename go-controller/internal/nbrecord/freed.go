@@ -96,8 +96,7 @@ func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names
 			return nil
 		}
 		for key, n := range annotation.PodNetworksOf(pod.Annotated) {
-			network, _ := names.EntryOf(key)
-			out = append(out, addresses(network, n.IPs)...)
+			out = append(out, addresses(networkOf(s, pod, key), n.IPs)...)
 		}
 		return out
 	}
@@ -115,6 +114,21 @@ func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names
 		out = append(out, addresses(names.Own, exit)...)
 	}
 	return out
+}
+
+// networkOf is the network of an entry in a pod's annotation. The pod knows a network that namespaces share by a name in
+// its own namespace.
+func networkOf(s *cluster.State, pod *cluster.Pod, key string) names.Network {
+	network, _ := names.EntryOf(key)
+	if network == names.Own {
+		return network
+	}
+	for a := range s.Attachments(pod) {
+		if a.Key() == key {
+			return a.Network
+		}
+	}
+	return network
 }
 
 // addresses is the addresses of prefixes, in a network.

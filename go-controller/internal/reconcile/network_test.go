@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +76,19 @@ func TestPrimaryNetworkComesAndGoes(t *testing.T) {
 				return fmt.Sprint(strings.Count(b.names("Logical_Switch_Port")(), names.PrimaryInterface))
 			})
 			b.eventually("transactions until pods have ports", "2", func() string { return fmt.Sprint(b.transactions() - sent) })
-			f.drop(append(others, append(namespaces, network)...)...)
+			b.stop()
+			f = newFeed(slices.Collect(maps.Values(f.objects))...)
+			b = startBed(t, b.remote, f)
+			late := &cluster.Pod{Name: cluster.Name{Namespace: "red-0", Name: "late"}, UID: "late", Node: "n1"}
+			f.put(late)
+			b.eventually("the port of a pod that comes after a restart", "1", func() string {
+				return fmt.Sprint(strings.Count(b.names("Logical_Switch_Port")(), "red-0_late_"+names.PrimaryInterface))
+			})
+			record := b.nbctl("--bare", "--columns=external_ids", "find", "address_set", "name="+names.FreedAddressSet)
+			if strings.Contains(record, "10.77.") {
+				t.Errorf("after a restart, addresses of living pods are recorded as freed: %s", record)
+			}
+			f.drop(append(others, append(namespaces, network, late)...)...)
 			b.eventually("the database without the network", before, b.content)
 		})
 	}
