@@ -119,15 +119,12 @@ func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names
 // networkOf is the network of an entry in a pod's annotation. The pod knows a network that namespaces share by a name in
 // its own namespace.
 func networkOf(s *cluster.State, pod *cluster.Pod, key string) names.Network {
-	network, _ := names.EntryOf(key)
-	if network == names.Own {
-		return network
-	}
 	for a := range s.Attachments(pod) {
 		if a.Key() == key {
 			return a.Network
 		}
 	}
+	network, _ := names.EntryOf(key)
 	return network
 }
 
