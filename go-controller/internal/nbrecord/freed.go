@@ -116,8 +116,8 @@ func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names
 	return out
 }
 
-// networkOf is the network of an entry in a pod's annotation. The pod knows a network that namespaces share by a name in
-// its own namespace.
+// networkOf is the network of an entry in a pod's annotation. A network that namespaces share has a name in each of
+// them.
 func networkOf(s *cluster.State, pod *cluster.Pod, key string) names.Network {
 	for a := range s.Attachments(pod) {
 		if a.Key() == key {
