@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -152,14 +151,11 @@ func printTogether(c *cli.Context, nodes []string, visits []*visited, format str
 			all[nodes[i]] = map[string]string{"error": err.Error()}
 		}
 	}
-	out, err := json.MarshalIndent(all, "", "  ")
-	if out = append(out, '\n'); err == nil && format == "yaml" {
-		out, err = yaml.Marshal(all)
+	write := asJSON[map[string]any]
+	if format == "yaml" {
+		write = asYAML[map[string]any]
 	}
-	if err == nil {
-		_, err = c.App.Writer.Write(out)
-	}
-	if err != nil {
+	if err := write(c.App.Writer, all); err != nil {
 		return fmt.Errorf("writing the diagnoses: %w", err)
 	}
 	return nil

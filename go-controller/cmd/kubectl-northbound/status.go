@@ -39,8 +39,8 @@ func runStatus(c *cli.Context) error {
 	if c.NArg() > 0 {
 		return fmt.Errorf("status: unexpected argument %q", c.Args().First())
 	}
-	write := map[string]func(io.Writer, []remote.Component) error{"table": table, "json": asJSON,
-		"yaml": asYAML}[c.String("output")]
+	write := map[string]func(io.Writer, []remote.Component) error{"table": table, "json": asJSON[[]remote.Component],
+		"yaml": asYAML[[]remote.Component]}[c.String("output")]
 	if write == nil {
 		return fmt.Errorf("--output %q: want table, json or yaml", c.String("output"))
 	}
@@ -110,16 +110,16 @@ func or(text string) string {
 	return text
 }
 
-func asJSON(w io.Writer, all []remote.Component) error {
+func asJSON[T any](w io.Writer, all T) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(all)
 }
 
-func asYAML(w io.Writer, all []remote.Component) error {
+func asYAML[T any](w io.Writer, all T) error {
 	raw, err := yaml.Marshal(all)
 	if err != nil {
-		return fmt.Errorf("encoding the status: %w", err)
+		return fmt.Errorf("encoding YAML: %w", err)
 	}
 	_, err = w.Write(raw)
 	return err

@@ -75,7 +75,7 @@ func adopt(c *cli.Context, found, known config.Settings) error {
 			value = found[s.flag]
 		}
 		return value, settings.Where, nil
-	}, true, false)
+	}, true)
 	return err
 }
 

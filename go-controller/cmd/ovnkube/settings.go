@@ -89,7 +89,10 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 		}
 	}
 	for _, source := range sources {
-		found, err := fill(c, source, haveServer, os.Getenv("KUBERNETES_SERVICE_HOST") != "")
+		if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+			source = source.inPod()
+		}
+		found, err := fill(c, source, haveServer)
 		if err != nil {
 			return err
 		}
@@ -101,6 +104,18 @@ func readSettings(c *cli.Context, fromOVS bool) error {
 // source is a place that settings are read from. The value is "" when it has none; place is where the setting is in the
 // source, for errors.
 type source func(setting) (value, place string, err error)
+
+// inPod is the source for a pod, which has its ServiceAccount: what was once set by hand on its node about the API
+// server is left out.
+func (from source) inPod() source {
+	ofServer := []string{"kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token"}
+	return func(s setting) (value, place string, err error) {
+		if slices.Contains(ofServer, s.flag) {
+			return "", "", nil
+		}
+		return from(s)
+	}
+}
 
 func fileSource(name string, file map[string]map[string]string) source {
 	return func(s setting) (string, string, error) {
@@ -123,15 +138,14 @@ func rowSource(read func(key string) (string, error)) source {
 }
 
 // fill sets unset flags from one source. It ignores the source's API server if haveServer; found says whether the
-// source set one. A pod has its ServiceAccount: with inPod, what was once set by hand on its node about the API server
-// is ignored.
-func fill(c *cli.Context, from source, haveServer, inPod bool) (found bool, err error) {
+// source set one.
+func fill(c *cli.Context, from source, haveServer bool) (found bool, err error) {
 	for _, s := range allSettings() {
 		if !hasFlag(c.Command, s.flag) || c.IsSet(s.flag) {
 			continue
 		}
 		isServer := s.flag == "kubeconfig" || s.flag == "k8s-apiserver"
-		if isServer && haveServer || inPod && (isServer || s.flag == "k8s-cacert" || s.flag == "k8s-token") {
+		if isServer && haveServer {
 			continue
 		}
 		value, place, err := from(s)

@@ -135,7 +135,7 @@ func TestBadSources(t *testing.T) {
 		// The flag is made a number here, so that a value can be malformed: all flags of the row are strings.
 		app.Commands = []*cli.Command{{Name: "x", Flags: []cli.Flag{&cli.IntFlag{Name: "datapath-type"}},
 			Action: func(ctx *cli.Context) error {
-				_, err := fill(ctx, c.from, false, false)
+				_, err := fill(ctx, c.from, false)
 				return err
 			}}}
 		err := app.RunContext(t.Context(), []string{"ovnkube", "x"})
@@ -147,8 +147,8 @@ func TestBadSources(t *testing.T) {
 
 // In a pod, what is left on the node of an API server and of how to reach it is ignored. All else counts.
 func TestSettingsInAPod(t *testing.T) {
-	left := func(s setting) (string, string, error) { return "left-" + s.key, "the node", nil }
-	for _, inPod := range []bool{false, true} {
+	left := source(func(s setting) (string, string, error) { return "left-" + s.key, "the node", nil })
+	for inPod, from := range map[bool]source{false: left, true: left.inPod()} {
 		app := newApp()
 		got := map[string]string{}
 		flags := []string{"kubeconfig", "k8s-apiserver", "k8s-cacert", "k8s-token", "of-no-setting", "log-format"}
@@ -157,7 +157,7 @@ func TestSettingsInAPod(t *testing.T) {
 			all = append(all, &cli.StringFlag{Name: name})
 		}
 		app.Commands = []*cli.Command{{Name: "x", Flags: all, Action: func(ctx *cli.Context) error {
-			_, err := fill(ctx, left, false, inPod)
+			_, err := fill(ctx, from, false)
 			for _, name := range flags {
 				if v := ctx.String(name); v != "" {
 					got[name] = v

@@ -24,7 +24,7 @@ const (
 	outageGrace   = 5 * time.Second
 )
 
-// afterBoot is how long nobody relies on a gateway whose machine has started: what its Node says is from before.
+// afterBoot is how long after the start of its machine nobody relies on a gateway: what its Node says is from before.
 const afterBoot = time.Minute
 
 // machineRuns is for how long this machine has been running (sysinfo(2)).
@@ -83,7 +83,7 @@ func (o *outage) inService(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for p, f := range o.broken {
-		if !o.relied && f.since.IsZero() {
+		if f.since.IsZero() {
 			o.broken[p] = fault{f.why, now}
 		}
 	}

@@ -52,32 +52,25 @@ func (a *Agent) uses(ctx context.Context, node local.Node) {
 		u.databases, u.tunnels = remotes, a.ovs.Tunnels()
 	}
 	a.resolve(ctx, slices.Concat(u.api, u.databases))
-	u.held, u.to = map[netip.Addr]cluster.Holder{}, nil
+	if node.UID != "" {
+		u.node = hostfacts.Addrs(node.InternalIPs)
+	}
+	u.to = nil
+	held := hostfacts.Held{Tunnels: u.tunnels, Own: u.node}
 	for _, of := range []struct {
 		hosts []string
-		as    string
-	}{{u.databases, cluster.HolderDatabases}, {u.api, cluster.HolderAPI}} {
+		addrs *[]netip.Addr
+	}{{u.databases, &held.Databases}, {u.api, &held.API}} {
 		for _, host := range of.hosts {
 			for _, to := range u.resolved[host] {
-				if to.Addr().IsUnspecified() {
-					continue
+				if !to.Addr().IsUnspecified() {
+					*of.addrs, u.to = append(*of.addrs, to.Addr()), append(u.to, to)
 				}
-				u.held[to.Addr()] = cluster.Holder{As: of.as}
-				u.to = append(u.to, to)
 			}
 		}
 	}
 	slices.SortFunc(u.to, netip.AddrPort.Compare)
-	u.to = slices.Compact(u.to)
-	for _, t := range u.tunnels {
-		u.held[t] = cluster.Holder{As: cluster.HolderTunnel}
-	}
-	if node.UID != "" {
-		u.node = hostfacts.Addrs(node.InternalIPs)
-	}
-	for _, ip := range u.node {
-		u.held[ip.Unmap()] = cluster.Holder{As: cluster.HolderNode, Name: cluster.Name{Name: a.config.Name}}
-	}
+	u.to, u.held = slices.Compact(u.to), held.Holders(a.config.Name)
 }
 
 // resolve finds the addresses of hosts. Names are looked up seldom, and briefly: a pass waits for that.

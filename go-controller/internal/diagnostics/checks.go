@@ -25,11 +25,15 @@ func checkBridge(_ string, words []string) error {
 	return nil
 }
 
+// SecretKeys are the keys of Open vSwitch's database whose values are secrets: those of IPsec tunnels (options of an
+// Interface, ovs-vswitchd.conf.db(5)), and the API token of nodes that are set up by hand.
+func SecretKeys() []string { return []string{"psk", "k8s-api-token"} }
+
 // checkSecrets keeps ovs-vsctl from telling a secret alone, or from answering whether a guess is right: then there is
 // no key before it, by which the output's redaction would know it.
 func checkSecrets(_ string, words []string) error {
 	for _, word := range words {
-		for _, key := range []string{"psk", "k8s-api-token"} {
+		for _, key := range SecretKeys() {
 			if strings.Contains(word, key) {
 				return fmt.Errorf("%q: want no word with %s: it is a secret", word, key)
 			}

@@ -47,7 +47,7 @@ type Tool struct {
 	// Check, if there is one, says what is wrong with the words behind the command.
 	Check   func(command string, words []string) error
 	Options []Option
-	// Redact is set if the output may have keys of IPsec tunnels, in columns "options" (ovs-vswitchd.conf.db(5)).
+	// Redact is set if the output may have values of SecretKeys.
 	Redact bool
 }
 

@@ -31,19 +31,12 @@ func values(names ...string) (out []Option) {
 	return out
 }
 
-// tableOptions are options of ovs-vsctl, ovn-nbctl and ovn-sbctl that only change what is printed. Source:
-// ovs-vsctl(8).
-func tableOptions() []Option {
-	return slices.Concat(values("--format", "-f", "--data", "--columns"),
-		flags("--no-headings", "--bare", "--pretty", "--if-exists", "--oneline"))
-}
-
-// redactableOptions are tableOptions without those that write secrets in forms that the redaction of output does not
-// know, such as CSV.
-func redactableOptions() []Option {
-	format := []Option{{Name: "--format", Value: true, Only: "json"}, {Name: "-f", Value: true, Only: "json"}}
-	others := slices.DeleteFunc(tableOptions(), func(o Option) bool { return o.Name == "--format" || o.Name == "-f" })
-	return append(format, others...)
+// tableOptions are options of ovs-vsctl, ovn-nbctl and ovn-sbctl that only change what is printed; format is the only
+// one that may be asked for, "" for any. Source: ovs-vsctl(8).
+func tableOptions(format string) []Option {
+	return slices.Concat(
+		[]Option{{Name: "--format", Value: true, Only: format}, {Name: "-f", Value: true, Only: format}},
+		values("--data", "--columns"), flags("--no-headings", "--bare", "--pretty", "--if-exists", "--oneline"))
 }
 
 // readRows are commands of ovs-vsctl, ovn-nbctl and ovn-sbctl that read rows of any table. --dry-run, in the tools'
@@ -58,7 +51,7 @@ func nodeTools() []Tool {
 			Usage:   "diagnose nodes: print what is wrong, and the commands that fix it",
 			Options: values("-o", "--output", "--timeout")},
 		{Name: "vsctl", Place: Node, Account: Viewer, Program: []string{"ovs-vsctl", "--timeout=10", "--dry-run"},
-			Usage: "read a node's Open vSwitch database with ovs-vsctl", Options: redactableOptions(),
+			Usage: "read a node's Open vSwitch database with ovs-vsctl", Options: tableOptions("json"),
 			Redact: true, Check: checkSecrets, Commands: readRows("list-br", "list-ports", "list-ifaces", "br-exists",
 				"port-to-br", "iface-to-br", "br-get-external-id", "get-controller", "get-manager", "get-fail-mode")},
 		{Name: "ofctl", Place: Node, Account: Viewer, Program: []string{"ovs-ofctl", "--timeout=30"}, Check: checkBridge,
@@ -116,7 +109,7 @@ func databaseTools() []Tool {
 	const nb, sb = "--db=unix:/run/ovn/ovnnb_db.sock", "--db=unix:/run/ovn/ovnsb_db.sock"
 	return []Tool{
 		{Name: "nbctl", Place: Database, Account: Viewer, Usage: "read the Northbound database with ovn-nbctl",
-			Program: []string{"ovn-nbctl", "--timeout=30", "--no-leader-only", "--dry-run", nb}, Options: tableOptions(),
+			Program: []string{"ovn-nbctl", "--timeout=30", "--no-leader-only", "--dry-run", nb}, Options: tableOptions(""),
 			Commands: readRows("ls-list", "lr-list", "lsp-list", "lrp-list", "lb-list", "ls-lb-list", "lr-lb-list",
 				"lr-route-list", "lr-policy-list", "lr-nat-list", "acl-list", "qos-list", "lsp-get-addresses",
 				"lsp-get-port-security", "lsp-get-type", "lsp-get-options", "lsp-get-up", "lsp-get-enabled", "meter-list",
@@ -124,7 +117,7 @@ func databaseTools() []Tool {
 		{Name: "sbctl", Place: Database, Account: Viewer, Usage: "read the Southbound database with ovn-sbctl",
 			Program:  []string{"ovn-sbctl", "--timeout=60", "--no-leader-only", "--dry-run", sb},
 			Commands: readRows("lflow-list", "dump-flows", "count-flows"),
-			Options:  slices.Concat(tableOptions(), flags("--uuid", "--stats"))},
+			Options:  slices.Concat(tableOptions(""), flags("--uuid", "--stats"))},
 		{Name: "backup", Place: Database, Account: Viewer,
 			Usage: "print a copy of a database, for `ovsdb-tool` or ovsdb-server",
 			Targets: map[string][]string{

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostfacts"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
@@ -33,7 +32,8 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 	case len(h.subnets) == 0 || h.planErr != nil:
 		return unchecked("the node's subnets are not known")
 	}
-	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Exits: h.served.Exits, Own: h.subnets, Held: h.held()}
+	facts := serviceport.Facts{Endpoints: h.served.Endpoints, Exits: h.served.Exits, Own: h.subnets,
+		Held: h.held().Holders(h.c.Node.Name)}
 	plan, _ := serviceport.Plan(h.served.Services, facts, h.c.Node) // the agent reports what can't be served
 	have, err := h.t.Kernel.Read(plan.Host)
 	if err != nil {
@@ -60,31 +60,20 @@ func checkServicePorts(_ context.Context, h *facts) Finding {
 }
 
 // held is the addresses that the agent gives to no service, as far as they are known without asking for names.
-func (h *facts) held() map[netip.Addr]cluster.Holder {
-	out := map[netip.Addr]cluster.Holder{}
+func (h *facts) held() hostfacts.Held {
+	out := hostfacts.Held{API: slices.Clone(h.served.APIServers), Own: hostfacts.Addrs(h.node.InternalIPs)}
 	for _, remote := range []string{h.ids[names.OVSRemote], h.ids[names.OVSNorthbound]} {
 		for _, host := range config.RemoteHosts(remote) {
 			if to, err := netip.ParseAddrPort(host); err == nil {
-				out[to.Addr().Unmap()] = cluster.Holder{As: cluster.HolderDatabases}
+				out.Databases = append(out.Databases, to.Addr())
 			}
 		}
 	}
-	api := h.served.APIServers
 	if u, err := url.Parse(h.answer.Server); err == nil {
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-			api = append(slices.Clip(api), a.Unmap())
-		}
-	}
-	for _, a := range api {
-		out[a] = cluster.Holder{As: cluster.HolderAPI}
+		out.API = append(out.API, hostfacts.Addrs([]string{u.Hostname()})...)
 	}
 	for _, i := range h.interfaces {
-		if a, err := netip.ParseAddr(i.Map("options")["remote_ip"]); err == nil {
-			out[a.Unmap()] = cluster.Holder{As: cluster.HolderTunnel}
-		}
-	}
-	for _, a := range hostfacts.Addrs(h.node.InternalIPs) {
-		out[a.Unmap()] = cluster.Holder{As: cluster.HolderNode, Name: cluster.Name{Name: h.c.Node.Name}}
+		out.Tunnels = append(out.Tunnels, hostfacts.Addrs([]string{i.Map("options")["remote_ip"]})...)
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
@@ -30,7 +29,7 @@ func (n *Netlink) Device(name string) (d Device, ok bool, err error) {
 	}
 	d.Name, d.MTU, d.Carrier = name, link.Attrs().MTU, link.Attrs().RawFlags&unix.IFF_LOWER_UP != 0
 	copy(d.MAC[:], link.Attrs().HardwareAddr)
-	addrs, err := item.Dump(func() ([]netlink.Addr, error) { return n.items.Handle.AddrList(link, netlink.FAMILY_ALL) })
+	addrs, err := n.items.Addrs(link)
 	if err != nil {
 		return d, false, fmt.Errorf("reading addresses of %s: %w", name, err)
 	}
@@ -94,7 +93,7 @@ func (n *Netlink) VLANDevice(parent string, id int) (name string, ok bool, err e
 	if below == nil || err != nil {
 		return "", false, err
 	}
-	links, err := item.Dump(n.items.Handle.LinkList)
+	links, err := n.items.Links()
 	if err != nil {
 		return "", false, fmt.Errorf("reading interfaces: %w", err)
 	}

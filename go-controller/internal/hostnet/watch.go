@@ -10,7 +10,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/northbound-net/northbound/go-controller/internal/hostnet/item"
 	"github.com/northbound-net/northbound/go-controller/internal/hostnet/nft"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -88,7 +87,7 @@ type Place struct {
 
 // Find looks for the address on this host; ok is false when no interface has it.
 func (n *Netlink) Find(a netip.Addr) (p Place, ok bool, err error) {
-	addrs, err := item.Dump(func() ([]netlink.Addr, error) { return n.items.Handle.AddrList(nil, netlink.FAMILY_ALL) })
+	addrs, err := n.items.Addrs(nil)
 	if err != nil {
 		return p, false, fmt.Errorf("reading addresses: %w", err)
 	}

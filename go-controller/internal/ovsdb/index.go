@@ -171,7 +171,7 @@ func (x *index) list(sl nb.Slot, r nb.Ref, listed bool) {
 	}
 }
 
-// own records the owner of a row. That owned may lack the row although owner has it is right: claim does so.
+// own records the owner of a row. The row may be in owner and not yet in owned: claim leaves it so.
 func (x *index) own(r nb.Ref, o nb.Owner) {
 	x.owner[r] = o
 	if !slices.Contains(x.owned[o], r) {

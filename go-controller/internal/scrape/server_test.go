@@ -72,6 +72,42 @@ func (b *bed) get(path, token string) *httptest.ResponseRecorder {
 	return w
 }
 
+// serve listens on an address of this machine until the test ends.
+func (b *bed) serve(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// healthz asks a server over TLS, from an address of this machine. The answer has to say that the connection ends.
+func healthz(from, address string) error {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DialContext:     (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext}}
+	answer, err := client.Get("https://" + address + "/healthz")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && (string(text) != "ok\n" || !answer.Close) {
+		err = fmt.Errorf("the answer is %q, and the connection ends: %v", text, answer.Close)
+	}
+	return err
+}
+
 // Only those who may read metrics get them, and nobody gets anything else.
 func TestWhoMayRead(t *testing.T) {
 	b := newBed(t)
@@ -146,33 +182,15 @@ func TestDaemonAway(t *testing.T) {
 
 // It speaks TLS alone.
 func TestTLS(t *testing.T) {
-	b := newBed(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	address := newBed(t).serve(t)
+	if err := healthz("127.0.0.1", address); err != nil {
+		t.Errorf("over TLS: %v", err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Serve(ctx, l) }()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		DisableKeepAlives: true}}
-	answer, err := client.Get("https://" + l.Addr().String() + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	if err != nil || string(text) != "ok\n" {
-		t.Errorf("over TLS: %q, %v", text, err)
-	}
-	if answer, err := client.Get("http://" + l.Addr().String() + "/healthz"); err == nil {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if answer, err := client.Get("http://" + address + "/healthz"); err == nil {
 		answer.Body.Close()
 		if answer.StatusCode == http.StatusOK {
 			t.Error("it also answers without TLS")
 		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }

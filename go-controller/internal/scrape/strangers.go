@@ -39,8 +39,8 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := hostOf(c.RemoteAddr())
-		if from == hostOf(c.LocalAddr()) {
+		from := hostOf(c.RemoteAddr().String())
+		if from == hostOf(c.LocalAddr().String()) {
 			return c, nil
 		}
 		if l.take(from) {
@@ -82,9 +82,9 @@ func (c *sharedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// hostOf is the host of an address; the zero value for one that is not HOST:PORT.
-func hostOf(a net.Addr) netip.Addr {
-	to, err := netip.ParseAddrPort(a.String())
+// hostOf is the host of an address; the zero value, which is a host like any other, for one that is not HOST:PORT.
+func hostOf(address string) netip.Addr {
+	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return netip.Addr{}
 	}
@@ -104,8 +104,7 @@ func newPaces() *paces {
 
 // allow tells whether the host may have the API server asked now. address is HOST:PORT.
 func (p *paces) allow(address string) bool {
-	to, _ := netip.ParseAddrPort(address) // the zero value is a host like any other
-	host := to.Addr().Unmap().WithZone("")
+	host := hostOf(address)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.of[host] == nil {

@@ -1,13 +1,9 @@
 package scrape
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -25,55 +21,30 @@ func dialFrom(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// closed tells whether the other side has closed a connection, or does so within half a second.
-func closed(t *testing.T, c net.Conn) bool {
-	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(500 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.Read(make([]byte, 1))
-	return !errors.Is(err, os.ErrDeadlineExceeded)
-}
-
 // A host that opens many connections takes only its own places: this machine and other hosts are answered. A place that
 // is given back can be taken again.
 func TestStrangersTakeNoPlaces(t *testing.T) {
-	b := newBed(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Serve(ctx, l) }()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	address := newBed(t).serve(t)
 	var open []net.Conn
 	for range perHost + 3 {
-		open = append(open, dialFrom(t, "127.0.0.2", l.Addr().String()))
+		open = append(open, dialFrom(t, "127.0.0.2", address))
 	}
+	soon := time.Now().Add(headerTimeout - time.Second) // by headerTimeout, silent ones with a place are closed, too
 	for i, c := range open[perHost:] {
-		if !closed(t, c) {
+		if err := c.SetReadDeadline(soon); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("connection %d of a host stays open, want at most %d", perHost+1+i, perHost)
 		}
 	}
+	if err := healthz("127.0.0.2", address); err == nil {
+		t.Error("a host without places is answered")
+	}
 	for _, from := range []string{"127.0.0.1", "127.0.0.3"} {
-		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-			DialContext:     (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext}}
-		for range 2 * perHost { // each leaves its place: the answers say that the connection ends
-			answer, err := client.Get("https://" + l.Addr().String() + "/healthz")
-			if err != nil {
+		for range 2 * perHost { // each answer gives its place back
+			if err := healthz(from, address); err != nil {
 				t.Fatalf("from %s: %v", from, err)
-			}
-			text, err := io.ReadAll(answer.Body)
-			answer.Body.Close()
-			if err != nil || string(text) != "ok\n" || !answer.Close {
-				t.Errorf("from %s: %q, %v, the connection ends: %v", from, text, err, answer.Close)
 			}
 		}
 	}
@@ -81,9 +52,9 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 		c.Close()
 	}
 	end := time.Now().Add(10 * time.Second)
-	for closed(t, dialFrom(t, "127.0.0.2", l.Addr().String())) {
+	for err := healthz("127.0.0.2", address); err != nil; err = healthz("127.0.0.2", address) {
 		if time.Now().After(end) {
-			t.Fatal("places that were given back can't be taken again")
+			t.Fatalf("places that were given back can't be taken again: %v", err)
 		}
 	}
 }

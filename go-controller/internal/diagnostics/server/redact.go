@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"io"
 	"regexp"
+	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
 )
 
-// redactor replaces the keys of IPsec tunnels and the API token that is set by hand in lines of output. Source:
-// ovs-vswitchd.conf.db(5), Interface, "psk".
+// redactor replaces the values of diagnostics.SecretKeys in lines of output.
 type redactor struct {
 	to   io.Writer
 	rest []byte // a line that has not ended
@@ -16,7 +18,7 @@ type redactor struct {
 // secrets are a key and its value, as ovs-vsctl prints maps, psk=SECRET, or in JSON, ["psk","SECRET"], perhaps with a
 // backslash before the quotes. The first is about values in quotes, which may have any character.
 func secrets() []*regexp.Regexp {
-	const key = `(\b(?:psk|k8s-api-token)`
+	key := `(\b(?:` + strings.Join(diagnostics.SecretKeys(), "|") + `)`
 	return []*regexp.Regexp{
 		regexp.MustCompile(key + `"?[=,] ?")(?:[^"\\]|\\.)*`),
 		regexp.MustCompile(key + `\\?"?[=,] ?\\?"?)[^",}\]\\\n]+`),

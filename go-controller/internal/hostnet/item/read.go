@@ -60,7 +60,7 @@ func (n Netlink) Link(name string) (netlink.Link, error) {
 
 // LinkNames are the names of all interfaces by index.
 func (n Netlink) LinkNames() (map[int]string, error) {
-	links, err := Dump(n.Handle.LinkList)
+	links, err := n.Links()
 	if err != nil {
 		return nil, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -82,7 +82,7 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 	l := hostplan.Link{Name: name, MTU: a.MTU, Up: a.Flags&net.FlagUp != 0}
 	copy(l.MAC[:], a.HardwareAddr)
 	out := []hostplan.Item{l}
-	addrs, err := Dump(func() ([]netlink.Addr, error) { return n.Handle.AddrList(link, netlink.FAMILY_ALL) })
+	addrs, err := n.Addrs(link)
 	if err != nil {
 		return nil, fmt.Errorf("reading addresses of %s: %w", name, err)
 	}
@@ -92,7 +92,7 @@ func (n Netlink) readLink(name string) ([]hostplan.Item, error) {
 		}
 	}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		list, err := Dump(func() ([]netlink.Neigh, error) { return n.Handle.NeighList(a.Index, family) })
+		list, err := n.Neighbours(a.Index, family)
 		if err != nil {
 			return nil, fmt.Errorf("reading neighbours of %s: %w", name, err)
 		}
@@ -139,6 +139,19 @@ func (n Netlink) readRoutes(dests map[netip.Prefix]bool) ([]hostplan.Item, error
 		}
 	}
 	return ours, nil
+}
+
+// Links lists all interfaces.
+func (n Netlink) Links() ([]netlink.Link, error) { return Dump(n.Handle.LinkList) }
+
+// Addrs lists the addresses of an interface, or with nil those of all.
+func (n Netlink) Addrs(link netlink.Link) ([]netlink.Addr, error) {
+	return Dump(func() ([]netlink.Addr, error) { return n.Handle.AddrList(link, netlink.FAMILY_ALL) })
+}
+
+// Neighbours lists the neighbours of a family at an interface.
+func (n Netlink) Neighbours(index, family int) ([]netlink.Neigh, error) {
+	return Dump(func() ([]netlink.Neigh, error) { return n.Handle.NeighList(index, family) })
 }
 
 // Routes lists the routes of a family that are like the filter in what mask says (netlink.RT_FILTER_TABLE and so on).

@@ -38,7 +38,7 @@ type Standing struct {
 // Standing reads an interface's relation to others; ok is false when there is none of
 // this name.
 func (n NICs) Standing(name string) (s Standing, ok bool, err error) {
-	list, err := item.Dump(n.items.Handle.LinkList)
+	list, err := n.items.Links()
 	if err != nil {
 		return s, false, fmt.Errorf("reading interfaces: %w", err)
 	}
@@ -196,7 +196,7 @@ func textAttr(attrs []*nl.RtAttr, kind int, s string) []*nl.RtAttr {
 func (n NICs) readStaticNeighbours(name string, index int) ([]nicmove.Neighbour, error) {
 	var out []nicmove.Neighbour
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		list, err := item.Dump(func() ([]netlink.Neigh, error) { return n.items.Handle.NeighList(index, family) })
+		list, err := n.items.Neighbours(index, family)
 		if err != nil {
 			return nil, err
 		}
