@@ -223,3 +223,37 @@ func TestAskedLater(t *testing.T) {
 		t.Errorf("young has %s after a restart, want its MAC", held.MAC)
 	}
 }
+
+// Entries of a network that is gone go from a Node, also those of a patch that was under way when the network went, and
+// those that an earlier master left. Entries that are of no definition stay.
+func TestEntriesOfNetworksThatAreGone(t *testing.T) {
+	const newer = `"newer":{"field":1}`
+	for name, stray := range map[string]func(*cluster.Node){
+		"subnets": func(n *cluster.Node) {
+			n.Annotated = `{"default":["10.0.0.0/24"],"red.own":["10.77.0.0/24"],` + newer + `}`
+		},
+		"router and exit": func(n *cluster.Node) {
+			n.JoinAnnotated = `{"red.own":{"ipv4":"100.65.0.2/16"},"red.own/exit":{"ipv4":"10.0.0.9/24"},` + newer + `}`
+		},
+	} {
+		w := newWorld(t, "10.0.0.0/16/24")
+		w.put(node("n1", 1), node("n2", 2))
+		late := *w.state.Nodes["n1"]
+		stray(&late)
+		check := func(w *world, when string) {
+			t.Helper()
+			n := w.state.Nodes["n1"]
+			if text := n.Annotated + n.JoinAnnotated; strings.Contains(text, "red") || !strings.Contains(text, newer) {
+				t.Errorf("%s, %s: annotations %s, want nothing of the network that is gone, and the rest", name, when, text)
+			}
+		}
+		w.put(&late)
+		check(w, "under way")
+		w.state.Nodes["n1"].Annotated, w.state.Nodes["n1"].JoinAnnotated = late.Annotated, late.JoinAnnotated
+		again := w.restarted()
+		for _, p := range again.last.Patches {
+			again.update([]cluster.Event{again.patched(p)})
+		}
+		check(again, "from an earlier master")
+	}
+}

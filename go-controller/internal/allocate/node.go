@@ -205,8 +205,31 @@ func (u *update) grantNode(n *cluster.Node, subnets []netip.Prefix) {
 	u.lookAtPodsOn(n.Name)
 }
 
-// patchNodes writes what nodes hold, one patch a node. A node that was set up by hand is no object of the API server.
-// The annotations keep the entries of networks that the ledger does not know.
+// lookAtStrays has the annotations written again of nodes that have strays.
+func (u *update) lookAtStrays(nodes map[string]bool) {
+	for name := range nodes {
+		if n := u.s.Nodes[name]; n != nil && len(u.strays(n)) > 0 {
+			u.patched[name] = true
+		}
+	}
+}
+
+// strays lists the keys of a node's entries of networks that are not there. A patch with the entry may have been under
+// way when the network went, or a master may have ended before it removed the entry. An entry that is of no definition
+// is kept: a newer version may have written it.
+func (u *update) strays(n *cluster.Node) (out []names.Network) {
+	for key := range u.read.Keys(n.Annotated, n.JoinAnnotated) {
+		network, exit := names.EntryOf(string(key))
+		b := u.ledger.books[network]
+		if _, _, defined := network.Definition(); defined && (b == nil || exit != "" && !b.network.Primary) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// patchNodes writes what nodes hold, one patch a node, and removes their strays. A node that was set up by hand is no
+// object of the API server.
 func (u *update) patchNodes() {
 	for _, name := range sortedKeys(u.patched) {
 		n := u.s.Nodes[name]
@@ -214,8 +237,8 @@ func (u *update) patchNodes() {
 			continue
 		}
 		subnets, join := map[names.Network][]netip.Prefix{}, map[names.Network][]netip.Prefix{}
-		for _, network := range u.closed {
-			subnets[network], join[network], join[network.ExitEntry()] = nil, nil, nil
+		for _, key := range u.strays(n) {
+			subnets[key], join[key] = nil, nil
 		}
 		for network, b := range u.ledger.books {
 			held := u.s.In(network)

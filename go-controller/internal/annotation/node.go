@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -77,6 +78,20 @@ func (r NodeRead) Subnets(value string, network names.Network) (ps []netip.Prefi
 
 // Joins is ReadGatewayJoins.
 func (r NodeRead) Joins(value string) GatewayJoins { return once(r.joins, value, ReadGatewayJoins) }
+
+// Keys lists the keys of the entries of two annotations of a Node, in no order: of its subnets, and of the addresses of
+// its routers. A key may occur twice.
+func (r NodeRead) Keys(subnets, joins string) iter.Seq[names.Network] {
+	return func(yield func(names.Network) bool) {
+		for _, all := range []nodeEntries{once(r.subnets, subnets, readSubnets).nodeEntries, r.Joins(joins).nodeEntries} {
+			for key := range all.all {
+				if !yield(names.Network(key)) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // once reads a value that is not among those that were read.
 func once[T any](before map[string]T, value string, read func(string) T) T {

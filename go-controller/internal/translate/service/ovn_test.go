@@ -78,8 +78,14 @@ func packets(t *testing.T) {
 			}
 			// The connection by which OVN learns of the client may be lost.
 			askFor(t, client(0), network, vip(5), 1, 300*time.Millisecond)
-			if got := ask(t, client(0), network, vip(5), connections); len(got) != 1 ||
-				got["s1"]+got["s2"]+got["s3"] != connections {
+			got := ask(t, client(0), network, vip(5), connections)
+			if network == "udp" && got[nobody] == 1 { // one lost while Open vSwitch put the client's new flow to use
+				delete(got, nobody)
+				for who, n := range ask(t, client(0), network, vip(5), 1) {
+					got[who] += n
+				}
+			}
+			if len(got) != 1 || got["s1"]+got["s2"]+got["s3"] != connections {
 				t.Errorf("%s %s, with affinity for a time, is answered by %v, want always the same", network, vip(5), got)
 			}
 			if got := ask(t, client(0), network, vip(3), 2*connections); len(got) != 2 || got["s1"]+got["s3"] != 2*connections {
