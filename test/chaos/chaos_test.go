@@ -20,8 +20,9 @@ func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
 // TestChaos breaks everything in the list, at random moments, while pods, Services, Nodes and networks come and go.
 // A third of the pods lives in the cluster's own network, the others in two networks with the same ranges. After each
-// fault the Northbound database is what the cluster wants. No address of a living pod changes, is lost or is given
-// twice in a network, and the master has less than twice the memory that the chart requests for it.
+// fault the Northbound database is what the cluster wants, and pods reach each other. No address of a living pod
+// changes, is lost or is given twice in a network. The master has less than twice the memory that the chart requests
+// for it. In each network, a pod on one of two nodes with Open vSwitch sends to a pod on the other all the time.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers, CHAOS_AWAY and CHAOS_QUORUM are seconds. CHAOS_ONLY is a part of the names
 // of faults.
 func TestChaos(t *testing.T) {
@@ -41,7 +42,7 @@ func TestChaos(t *testing.T) {
 	var table strings.Builder
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "fault\tround\tnew pods served after\tall settled after\tpods\taddresses given again\t"+
-		"memory of the master")
+		"memory of the master\tpackets lost")
 	for round := range rounds {
 		order := faults()
 		w.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -57,8 +58,8 @@ func TestChaos(t *testing.T) {
 			if used.RSS > enough {
 				t.Errorf("%s: the master has %d MB of memory, want at most %d MB", f.name, used.RSS>>20, enough>>20)
 			}
-			fmt.Fprintf(out, "%s\t%d\t%.1f s\t%.1f s\t%d\t%d\t%d MB\n", f.name, round, served.Seconds(),
-				settled.Seconds(), living, reused, used.RSS>>20)
+			fmt.Fprintf(out, "%s\t%d\t%.1f s\t%.1f s\t%d\t%d\t%d MB\t%s\n", f.name, round, served.Seconds(),
+				settled.Seconds(), living, reused, used.RSS>>20, w.lost(t, f))
 		}
 	}
 	must(t, out.Flush())
@@ -94,6 +95,8 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 	served = time.Since(whole)
 	must(t, w.eventually(ctx, "all pods have addresses, and the database is what the cluster wants", w.inOrder))
 	settled = time.Since(whole)
+	must(t, w.flows(ctx))
+	must(t, w.calm(ctx, f))
 	for _, wrong := range w.ledger.Take() {
 		t.Errorf("%s: %s", f.name, wrong)
 	}

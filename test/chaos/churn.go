@@ -27,6 +27,7 @@ const (
 	blue      = "chaos-blue"  // whose pods live in a network of a switch for each node, with the same ranges
 	green     = "chaos-green" // whose network comes and goes
 	nodes     = 10
+	stable    = 2                      // of these, the first: they forward packets, and stay
 	living    = 60                     // pods that the churn keeps
 	pace      = 100 * time.Millisecond // between two changes
 )
@@ -97,7 +98,7 @@ func (c *churn) change(ctx context.Context) error {
 		i := 1 + c.random.IntN(c.service)
 		return c.kube.CoreV1().Services(home(i)).Delete(ctx, load.ServiceName(i), metav1.DeleteOptions{})
 	case n < 12 && !c.keepNodes.Load():
-		return c.replaceNode(ctx, c.random.IntN(nodes))
+		return c.replaceNode(ctx, stable+c.random.IntN(nodes-stable))
 	case n < 15:
 		return c.changeNetwork(ctx)
 	case len(c.pods) < living:

@@ -18,34 +18,35 @@ import (
 type fault struct {
 	name string
 	do   func(context.Context, *world) error
+	cuts bool // packets between pods may be lost: it takes rows away, or denies the packets
 }
 
 // faults lists every fault, in the order of the table.
 func faults() []fault {
 	return []fault{
-		{"master killed", masterKilled},
-		{"master killed three times while it starts", masterKilledAtStart},
-		{"master ended with SIGTERM", masterEnded},
-		{"master stopped, another one starts, the first continues", masterSuperseded},
-		{"Northbound server killed", northboundKilled},
-		{"Northbound server stopped for 8 to 12 s", northboundStopped},
-		{"Northbound database emptied", northboundEmptied},
-		{"Northbound database restored from an old file", northboundRestored},
-		{"no space left for the Northbound database for 5 s", diskFull},
-		{"file system of the Northbound database read-only for 5 s", diskReadOnly},
-		{"two of three Northbound servers killed for 8 or 60 s", northboundWithoutQuorum},
-		{"follower of three Northbound servers back with an old or an empty file", followerLost},
-		{"rows deleted and changed by hand", drift},
-		{"API server killed", apiServerKilled},
-		{"API server stopped for 10 to 15 s", apiServerStopped},
-		{"API server away for 20 or 90 s", apiServerAway},
-		{"API server refuses one kind, or breaks its lists off", kindFails},
-		{"leader's clock is off by hours", clockSkewed},
-		{"master may open no more files for 5 s", masterWithoutFiles},
-		{"Northbound server may open no more files for 5 s", northboundWithoutFiles},
-		{"200 hostile objects beside a limit of memory", hostileBeside},
-		{"master killed twice for its memory", masterTooLarge},
-		{"a webhook lets every second pod wait", webhookSlow},
+		{"master killed", masterKilled, false},
+		{"master killed three times while it starts", masterKilledAtStart, false},
+		{"master ended with SIGTERM", masterEnded, false},
+		{"master stopped, another one starts, the first continues", masterSuperseded, false},
+		{"Northbound server killed", northboundKilled, false},
+		{"Northbound server stopped for 8 to 12 s", northboundStopped, false},
+		{"Northbound database emptied", northboundEmptied, true},
+		{"Northbound database restored from an old file", northboundRestored, true},
+		{"no space left for the Northbound database for 5 s", diskFull, false},
+		{"file system of the Northbound database read-only for 5 s", diskReadOnly, false},
+		{"two of three Northbound servers killed for 8 or 60 s", northboundWithoutQuorum, false},
+		{"follower of three Northbound servers back with an old or an empty file", followerLost, false},
+		{"rows deleted and changed by hand", drift, true},
+		{"API server killed", apiServerKilled, false},
+		{"API server stopped for 10 to 15 s", apiServerStopped, false},
+		{"API server away for 20 or 90 s", apiServerAway, false},
+		{"API server refuses one kind, or breaks its lists off", kindFails, false},
+		{"leader's clock is off by hours", clockSkewed, false},
+		{"master may open no more files for 5 s", masterWithoutFiles, false},
+		{"Northbound server may open no more files for 5 s", northboundWithoutFiles, false},
+		{"200 hostile objects beside a limit of memory", hostileBeside, true},
+		{"master killed twice for its memory", masterTooLarge, false},
+		{"a webhook lets every second pod wait", webhookSlow, false},
 	}
 }
 

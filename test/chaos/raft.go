@@ -30,8 +30,8 @@ type raft struct {
 // onRaft has a cluster of servers go on with the database, another master use it, and something happen to it. Then the
 // only server goes on with what the cluster has.
 func onRaft(ctx context.Context, w *world, happen func(context.Context, *raft) error) (err error) {
-	dir, err := os.MkdirTemp(w.Dir, "raft")
-	if err != nil {
+	dir := filepath.Join(w.Dir, "raft")
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making a directory for servers: %w", err)
 	}
 	r := &raft{world: w, dir: dir}
@@ -57,7 +57,7 @@ func onRaft(ctx context.Context, w *world, happen func(context.Context, *raft) e
 		}
 	}
 	w.flags = []string{"--nb-address", r.sockets()}
-	if err := w.startMaster(ctx); err != nil {
+	if err := errors.Join(w.startMaster(ctx), w.plane.Follow(r.sockets())); err != nil {
 		return err
 	}
 	if _, err := w.master.WaitReady(ctx); err != nil {
@@ -91,7 +91,7 @@ func (r *raft) end(ctx context.Context) error {
 		return fmt.Errorf("replacing the database of the only server: %w", err)
 	}
 	return errors.Join(run(ctx, "ovsdb-tool", "cluster-to-standalone", r.NB.File, r.servers[leader].File),
-		r.RunNorthbound(ctx, r.NB), r.startMaster(ctx))
+		r.RunNorthbound(ctx, r.NB), r.startMaster(ctx), r.plane.Follow("unix:"+r.NB.Socket))
 }
 
 func (r *raft) path(i int, ending string) string {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/northbound-net/northbound/test/chaos/ledger"
+	"github.com/northbound-net/northbound/test/chaos/plane"
+	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
@@ -36,7 +38,11 @@ type world struct {
 	random   *rand.Rand
 	ledger   *ledger.Ledger
 	churn    *churn
-	old      []byte // the Northbound database's file as it was at the beginning
+	plane    *plane.Plane
+	streams  []*machines.Stream // of packets between pods
+	end      []func()           // of these streams
+	replied  int64              // of their packets, when they were last looked at
+	old      []byte             // the Northbound database's file as it was at the beginning
 	masters  int
 	notes    []string      // what faults found, for the table
 	flags    []string      // more flags of masters that start from now on
@@ -70,6 +76,9 @@ func newWorld(ctx context.Context, programs rig.Programs, seed uint64) (w *world
 		return w, err
 	}
 	if _, err := w.master.WaitReady(ctx); err != nil {
+		return w, err
+	}
+	if err := w.startPackets(ctx); err != nil {
 		return w, err
 	}
 	w.old, err = os.ReadFile(w.NB.File)
@@ -107,7 +116,13 @@ func (w *world) limitSpace(ctx context.Context) error {
 
 // close ends everything. What newWorld could not start is left out.
 func (w *world) close() error {
+	for _, end := range w.end {
+		end()
+	}
 	var errs []error
+	if w.plane != nil {
+		errs = append(errs, w.plane.Close())
+	}
 	if w.master != nil {
 		errs = append(errs, w.master.Kill())
 	}

@@ -29,10 +29,13 @@ type Stream struct {
 // besideVariable is set where tests of another cluster run at the same time.
 const besideVariable = "SANDBOX_BESIDE"
 
+// Beside is true where another cluster may run at the same time.
+func Beside() bool { return os.Getenv(besideVariable) != "" }
+
 // Alone fails a test that counts lost packets while another cluster runs beside it.
 func Alone(t *testing.T) {
 	t.Helper()
-	if os.Getenv(besideVariable) != "" {
+	if Beside() {
 		t.Fatal("this test counts lost packets, and another cluster runs beside it: name it in test/run.sh, alone")
 	}
 }
@@ -41,15 +44,25 @@ func Alone(t *testing.T) {
 func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd) *Stream {
 	t.Helper()
 	Alone(t)
+	s, end, err := NewStream(what, ping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	return s
+}
+
+// NewStream runs a ping until end is called.
+func NewStream(what string, ping func(context.Context) *exec.Cmd) (s *Stream, end func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Stream{what: what, cmd: ping(ctx)}
+	s = &Stream{what: what, cmd: ping(ctx)}
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
 	}
 	if err != nil {
 		cancel()
-		t.Fatalf("starting %s: %v", what, err)
+		return nil, nil, fmt.Errorf("starting %s: %w", what, err)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -57,12 +70,11 @@ func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd
 		s.count(out)
 		_ = s.cmd.Wait() // a signal ends it
 	}()
-	t.Cleanup(func() {
+	return s, func() {
 		cancel()
 		_ = out.Close() // ping may outlive the command: its next line then ends it
 		<-ended
-	})
-	return s
+	}, nil
 }
 
 // count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
@@ -128,6 +140,16 @@ func SingleGaps(t *testing.T, streams []*Stream, most int) {
 		s.gaps, s.lost = nil, 0
 		s.mu.Unlock()
 	}
+}
+
+// Replies is how many packets came back so far.
+func (s *Stream) Replies() int64 { return s.replies.Load() }
+
+// Lost is how many packets were lost since it was last Reset, of those before the last reply.
+func (s *Stream) Lost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 // Reset forgets what was lost so far, and returns what String said of it.

@@ -1,0 +1,146 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/northbound-net/northbound/test/chaos/plane"
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/scale/load"
+)
+
+// startPackets has a pod on a node send to one on another, in each network, in both address families, until the end.
+func (w *world) startPackets(ctx context.Context) (err error) {
+	dir := filepath.Join(w.Dir, "plane")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	if w.plane, err = plane.New(ctx, dir, "unix:"+w.NB.Socket, stable); err != nil {
+		return err
+	}
+	for _, home := range homes() {
+		// A network's first Service has its switches track connections: an answer that is on the way then is lost.
+		if _, err := load.CreateService(ctx, w.Kube, home, 0); err != nil {
+			return err
+		}
+		var pods []*plane.Pod
+		for i := range stable {
+			pod, err := w.attached(ctx, home, i)
+			if err != nil {
+				return err
+			}
+			pods = append(pods, pod)
+		}
+		for _, to := range pods[1].Addrs {
+			s, end, err := machines.NewStream(home+" to "+to.String(), func(ctx context.Context) *exec.Cmd {
+				return pods[0].Ping(ctx, to)
+			})
+			if err != nil {
+				return err
+			}
+			w.streams, w.end = append(w.streams, s), append(w.end, end)
+		}
+	}
+	if err := w.eventually(ctx, "pods reach each other", w.replies(1)); err != nil {
+		return err
+	}
+	for _, s := range w.streams {
+		s.Reset() // a link that came may have cost a packet
+		w.replied += s.Replies()
+	}
+	return nil
+}
+
+// attached makes a pod on one of the nodes with Open vSwitch, in a network namespace. The churn leaves it alone.
+func (w *world) attached(ctx context.Context, home string, node int) (*plane.Pod, error) {
+	made := load.Pod(home, node, stable)
+	made.Name = fmt.Sprintf("stays-%d", node)
+	pods := w.Kube.CoreV1().Pods(home)
+	if _, err := pods.Create(ctx, made, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("making a pod that stays: %w", err)
+	}
+	var pod *corev1.Pod
+	err := w.eventually(ctx, "a pod that stays has addresses", func(ctx context.Context) (string, error) {
+		waiting, err := w.churn.waiting(ctx)
+		return strings.Join(waiting, " "), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if pod, err = pods.Get(ctx, made.Name, metav1.GetOptions{}); err != nil {
+		return nil, fmt.Errorf("reading a pod that stays: %w", err)
+	}
+	return w.plane.Attach(ctx, node, pod)
+}
+
+// flows waits until the nodes have the flows of all that is in the Northbound database now (ovn-nbctl(8), --wait).
+// Those of hostile objects take them a minute.
+func (w *world) flows(ctx context.Context) error {
+	_, err := w.nbctl(ctx, "--timeout=200", "--wait=hv", "sync")
+	return err
+}
+
+// calm waits until pods reach each other. If the fault may lose packets, it waits until none is lost in three seconds:
+// Open vSwitch goes on removing the flows of hostile objects when ovn-controller is done.
+func (w *world) calm(ctx context.Context, f fault) error {
+	replies := int64(10) // of each stream
+	if f.cuts {
+		replies = 150
+	}
+	lost := func() (n int) {
+		for _, s := range w.streams {
+			n += s.Lost()
+		}
+		return n
+	}
+	for before := -1; before != lost(); {
+		before = lost()
+		if err := w.eventually(ctx, "pods reach each other", w.replies(replies)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replies asks whether each stream has so many more replies than now.
+func (w *world) replies(more int64) func(context.Context) (string, error) {
+	var want []int64
+	for _, s := range w.streams {
+		want = append(want, s.Replies()+more)
+	}
+	return func(context.Context) (string, error) {
+		for i, s := range w.streams {
+			if have := s.Replies(); have < want[i] {
+				return fmt.Sprintf("%s, want %d", s, want[i]), nil
+			}
+		}
+		return "", nil
+	}
+}
+
+// lost is how many packets of how many were lost since the last call. Where no other cluster runs beside this one, it
+// is an error that a fault lost any which has no reason to.
+func (w *world) lost(t *testing.T, f fault) string {
+	t.Helper()
+	lost, replies := 0, int64(0)
+	for _, s := range w.streams {
+		n := s.Lost()
+		if n > 0 && !f.cuts && !machines.Beside() {
+			t.Errorf("%s: %s", f.name, s)
+		}
+		lost += n
+		replies += s.Replies()
+		s.Reset()
+	}
+	sent := replies - w.replied + int64(lost)
+	w.replied = replies
+	return fmt.Sprintf("%d of %d", lost, sent)
+}
