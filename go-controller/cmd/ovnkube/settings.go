@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"gopkg.in/ini.v1"
 
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
@@ -31,14 +32,14 @@ type setting struct {
 func allSettings() []setting {
 	return []setting{
 		{"kubeconfig", "kubernetes", "kubeconfig", ""},
-		{"k8s-apiserver", "kubernetes", "apiserver", "k8s-api-server"},
-		{"k8s-cacert", "kubernetes", "cacert", "k8s-ca-certificate"},
-		{"k8s-token", "kubernetes", "token", "k8s-api-token"},
+		{"k8s-apiserver", "kubernetes", "apiserver", names.OVSAPIServer},
+		{"k8s-cacert", "kubernetes", "cacert", names.OVSAPICACert},
+		{"k8s-token", "kubernetes", "token", names.OVSAPIToken},
 		{"k8s-service-cidrs", "kubernetes", "service-cidrs", ""},
 		{"external-ip-cidrs", "kubernetes", "external-ip-cidrs", ""},
 		{"max-service-vips", "kubernetes", "max-service-vips", ""},
 		{"max-service-endpoints", "kubernetes", "max-service-endpoints", ""},
-		{"nb-address", "ovnnorth", "address", "ovn-nb"},
+		{"nb-address", "ovnnorth", "address", names.OVSNorthbound},
 		{"nb-privkey", "ovnnorth", "client-privkey", ""},
 		{"nb-cert", "ovnnorth", "client-cert", ""},
 		{"nb-cacert", "ovnnorth", "client-cacert", ""},
@@ -54,7 +55,7 @@ func allSettings() []setting {
 		{"mtu", "default", "mtu", ""},
 		{"encap-ip", "default", "encap-ip", ""},
 		{"encap-type", "default", "encap-type", ""},
-		{"datapath-type", "default", "datapath-type", "ovn-bridge-datapath-type"},
+		{"datapath-type", "default", "datapath-type", names.OVSBridgeDatapath},
 		{"cni-conf-dir", "cni", "conf-dir", ""},
 		{"log-level", "logging", "level", ""},
 		{"log-format", "logging", "format", ""},

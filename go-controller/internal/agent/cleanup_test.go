@@ -77,6 +77,7 @@ func newCleanupBed(t *testing.T) *cleanupBed {
 	b.config.SBKeys = config.Keys{PrivKey: pem, Cert: pem, CACert: stateDir + "/certificates/ovn-sb-ca.crt"}
 	awaitOutput(t, "", "ip", "-6", "addr", "show", "tentative")
 	b.before = machine(t)
+	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:k8s-api-token=secret")
 	b.start(t)
 	b.grantSubnets(t, "10.128.2.0/23", "fd01:0:0:1::/64")
 	b.awaitFlows(t, 2)
@@ -159,6 +160,7 @@ func (b *cleanupBed) dryRun(t *testing.T) {
 	for _, want := range []string{
 		"- /run/net.d/10-ovn-kubernetes.conflist\n", " flows of Northbound on bridge breth0\n", "- port patch-breth0_",
 		"- bridge br-int\n", "- ssl private_key=" + pem + "\n", "- external_ids:ovn-remote=unix:",
+		"- external_ids:k8s-api-token\n", // without the token
 		"- route 10.128.0.0/14 via 10.128.2.1", "- nftables' table inet northbound\n",
 		"- nftables' table netdev northbound\n",
 		"~ sysctl net/ipv4/ip_forward = 0 (was: sysctl net/ipv4/ip_forward = 1)\n", "- /run/plugins/ovn_cni\n",

@@ -57,7 +57,7 @@ func (n Node) openVSwitch(ctx context.Context, db *ovs.DB) (out []step, err erro
 		out = append(out, step{"- ssl private_key=" + keys.PrivKey, db.RemoveKeys})
 	}
 	ids := map[string]string{}
-	for _, k := range names.OVNKeys() {
+	for _, k := range append(names.OVNKeys(), names.OVSAPIServer, names.OVSAPICACert, names.OVSAPIToken) {
 		ids[k] = ""
 	}
 	more, idErr := externalIDs(db, ids)
@@ -82,7 +82,11 @@ func externalIDs(db *ovs.DB, ids map[string]string) ([]step, error) {
 	}
 	var lines []string
 	for _, c := range changes {
-		lines = append(lines, c.String())
+		line, _, secret := strings.Cut(c.String(), names.OVSAPIToken)
+		if secret {
+			line += names.OVSAPIToken
+		}
+		lines = append(lines, line)
 	}
 	return []step{{strings.Join(lines, "\n"), func(ctx context.Context) error {
 		_, err := db.Converge(ctx, want)

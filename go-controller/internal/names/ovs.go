@@ -25,13 +25,21 @@ const (
 	OVSGatewayMapping = "northbound-gateway-mapping" // what it added to OVSBridgeMappings
 )
 
+// External_ids keys of the Open_vSwitch row by which an operator tells commands by hand of the API server.
+const (
+	OVSAPIServer = "k8s-api-server"
+	OVSAPICACert = "k8s-ca-certificate"
+	OVSAPIToken  = "k8s-api-token"
+)
+
 // OVSMadeInPod is the key of the Open_vSwitch row by which `ovnkube openvswitch` knows a database that it has created.
 const OVSMadeInPod = "northbound-made-in-pod"
 
 // OVSOwnKeys is the key of an SSL row that the node agent has made.
 const OVSOwnKeys = "northbound-keys"
 
-// OVNKeys are the keys above that mean nothing without OVN: all but the system-id and the host's name.
+// OVNKeys are the keys above that mean nothing without OVN: all but the system-id, the host's name, and those of the
+// API server.
 func OVNKeys() []string {
 	return []string{OVSRemote, OVSNorthbound, OVSRemoteProbe, OVSOpenFlowProbe, OVSKeepFlows, OVSEncapType, OVSEncapIP,
 		OVSBridgeMappings, OVSBridgeDatapath, OVSGatewayBridge, OVSGatewayMapping}
