@@ -14,7 +14,7 @@ func TestClaimBody(t *testing.T) {
 	patch := allocate.Patch{UID: "u", Claim: &allocate.ClaimStatus{Pod: "web",
 		Condition: cluster.Condition{Type: cluster.TypeIPsAllocated, True: true, Reason: "SuccessfulAllocation"},
 		IPs:       []netip.Prefix{netip.MustParsePrefix("10.99.0.7/24"), netip.MustParsePrefix("fd99::7/64")}}}
-	const first = `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/status"},` +
+	const first = `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/status","value":null},` +
 		`{"op":"add","path":"/status","value":{"conditions":[{"lastTransitionTime":`
 	body, err := claimBody(patch)
 	if err != nil || !strings.HasPrefix(string(body), first) ||

@@ -18,7 +18,7 @@ func TestFinalizersBody(t *testing.T) {
 		remove bool
 		want   string
 	}{
-		{"", false, uid + test + `},` + add + `["mine"]}]`},
+		{"", false, uid + test + `,"value":null},` + add + `["mine"]}]`},
 		{`["a"]`, false, uid + test + `,"value":["a"]},` + add + `["a","mine"]}]`},
 		{`["mine"]`, false, ""},
 		{`["mine"]`, true, uid + test + `,"value":["mine"]},` + add + `[]}]`},

@@ -27,9 +27,9 @@ func TestTaintsBody(t *testing.T) {
 		{At: 2, JSON: `{"key":"k","effect":"NoExecute"}`}}
 	const want = `[{"op":"test","path":"/metadata/uid","value":"u"},` +
 		`{"op":"test","path":"/spec/taints/2","value":{"key":"k","effect":"NoExecute"}},` +
-		`{"op":"remove","path":"/spec/taints/2"},` +
+		`{"op":"remove","path":"/spec/taints/2","value":null},` +
 		`{"op":"test","path":"/spec/taints/0","value":{"key":"k","effect":"NoSchedule"}},` +
-		`{"op":"remove","path":"/spec/taints/0"}]`
+		`{"op":"remove","path":"/spec/taints/0","value":null}]`
 	if got, err := taintsBody(p); err != nil || string(got) != want {
 		t.Errorf("error %v, patch\n%s\nwant\n%s", err, got, want)
 	}
@@ -64,7 +64,7 @@ func TestPatchesOfANode(t *testing.T) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		sent := strings.Join(append(a.taken[path], a.taken[status]...), "\n")
-		for _, want := range []string{"node-subnets", `{"op":"remove","path":"/spec/taints/0"}`,
+		for _, want := range []string{"node-subnets", `{"op":"remove","path":"/spec/taints/0","value":null}`,
 			`"metadata":{"uid":"u"}`, `"status":"False","type":"NetworkUnavailable"`} {
 			if !strings.Contains(sent, want) {
 				return sent

@@ -87,11 +87,12 @@ func patched(rows []kinds.Kind, p allocate.Patch) (kinds.Kind, error) {
 	return k, nil
 }
 
-// operation is one operation of a JSON patch (RFC 6902). Without a Value it tests that there is nothing at Path.
+// operation is one operation of a JSON patch (RFC 6902). With Value nil it tests that there is nothing at Path. The
+// null is written: API servers before Kubernetes 1.35 panic at a test that has no value (json-patch before 4.13).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"`
 }
 
 // annotationsPath is where annotations are.

@@ -125,15 +125,15 @@ func TestPatchBodies(t *testing.T) {
 		Annotations: map[string]string{"k": "v"}, Remove: []string{"old", "never"}})
 	for path, want := range map[string]string{
 		podPath("ns", "p"): `[{"op":"test","path":"/metadata/uid","value":"u"},` +
-			`{"op":"test","path":"/metadata/annotations/k8s.ovn.org~1pod-networks"},` +
+			`{"op":"test","path":"/metadata/annotations/k8s.ovn.org~1pod-networks","value":null},` +
 			`{"op":"add","path":"/metadata/annotations/k8s.ovn.org~1pod-networks","value":"{\"a\":1}"}]`,
 		podPath("ns", "bare"): `[{"op":"test","path":"/metadata/uid","value":"u"},` +
-			`{"op":"test","path":"/metadata/annotations"},` +
+			`{"op":"test","path":"/metadata/annotations","value":null},` +
 			`{"op":"add","path":"/metadata/annotations","value":{"k8s.ovn.org/pod-networks":"v"}}]`,
 		"/api/v1/nodes/n": `[{"op":"test","path":"/metadata/annotations/k","value":"was"},` +
 			`{"op":"test","path":"/metadata/annotations/old","value":"o"},` +
 			`{"op":"add","path":"/metadata/annotations/k","value":"v"},` +
-			`{"op":"remove","path":"/metadata/annotations/old"}]`,
+			`{"op":"remove","path":"/metadata/annotations/old","value":null}]`,
 	} {
 		testkit.Eventually(t, path, func() string {
 			a.mu.Lock()
