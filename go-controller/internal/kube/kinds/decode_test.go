@@ -72,6 +72,21 @@ func TestDecodeOthers(t *testing.T) {
 	}
 }
 
+// A pod of a primary network has network-status without having asked for any network. A patch that did not know of it
+// would be refused for good.
+func TestDecodeNetworkStatus(t *testing.T) {
+	for _, has := range []bool{false, true} {
+		annotations := map[string]string{annotation.PodClassic: "{}"}
+		if has {
+			annotations[annotation.NetworkStatus] = "[]"
+		}
+		got, _ := decode[*cluster.Pod](t, &corev1.Pod{ObjectMeta: meta("red", "a", annotations)})
+		if got.StatusOK != has {
+			t.Errorf("with annotation %v: StatusOK %v", has, got.StatusOK)
+		}
+	}
+}
+
 func TestDecodeNode(t *testing.T) {
 	long := strings.Repeat("n", 63)
 	for _, c := range []struct {

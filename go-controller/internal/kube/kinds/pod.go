@@ -29,8 +29,8 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 	out.Opens = decodeOpenPorts(&f, p.Annotations)
 	if value := p.Annotations[annotation.NetworkRequests]; value != "" {
 		decodeRequests(&f, out, value)
-		_, out.StatusOK = p.Annotations[annotation.NetworkStatus]
 	}
+	_, out.StatusOK = p.Annotations[annotation.NetworkStatus] // a pod of a primary network has it without any request
 	value, claim := p.Annotations[annotation.DefaultNetwork], p.Annotations[annotation.PrimaryClaim]
 	if value != "" || claim != "" {
 		out.Preferred = attachment.Preferred(value, claim)
