@@ -65,10 +65,11 @@ func (u *update) lookAtClaim(claim cluster.Name) {
 	}
 }
 
-// lookAtClaims has the IPAMClaims of a namespace looked at: what their networks are called may mean others now.
+// lookAtClaims has the IPAMClaims of a namespace looked at: what their networks are called may mean others now. After a
+// change of a ClusterUserDefinedNetwork, which has no namespace, those of all are.
 func (u *update) lookAtClaims(namespace string) {
 	for claim := range u.s.IPAMClaims {
-		if claim.Namespace == namespace {
+		if namespace == "" || claim.Namespace == namespace {
 			u.claimed[claim] = true
 		}
 	}

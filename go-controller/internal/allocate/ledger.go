@@ -194,7 +194,6 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		}
 	}
 	u.lookAtExits(nodes)
-	u.lookAtStrays(nodes)
 	for _, n := range sortedKeys(l.books) {
 		u.book, u.nodes, u.pods = l.books[n], maps.Clone(nodes), u.ports[n]
 		if u.network.Primary { // there may be many
@@ -212,6 +211,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		u.Changes = slices.Grow(u.Changes, len(u.pods))
 		u.settle()
 	}
+	u.lookAtStrays(nodes)
 	u.patchNodes()
 	u.patchPods()
 	u.patchClaims()
@@ -295,6 +295,7 @@ type update struct {
 	ledger *Ledger
 	ports  map[names.Network]map[cluster.PodPort]bool // pods to be looked at
 	exits  map[exit]bool                              // exits to be looked at
+	closed []names.Network                            // networks that are gone, or were made anew
 
 	claimed map[cluster.Name]bool              // IPAMClaims to be looked at
 	failed  map[cluster.Name]cluster.Condition // what those say that have no addresses: see fail

@@ -38,6 +38,7 @@ func (u *update) close(name names.Network) {
 	b := u.ledger.books[name]
 	delete(u.ledger.books, name)
 	u.ledger.kept[name] = b.freed
+	u.closed = append(u.closed, name)
 	for _, port := range slices.SortedFunc(maps.Keys(b.pods), comparePorts) {
 		u.Changes = append(u.Changes, u.s.GrantPod(name, port, nil))
 		if pod := u.s.Pods[port.Pod]; pod != nil && pod.WantsNetwork() {

@@ -225,9 +225,9 @@ func TestAskedLater(t *testing.T) {
 }
 
 // Entries of a network that is gone go from a Node, also those of a patch that was under way when the network went, and
-// those that an earlier master left. Entries that are of no definition stay.
+// those that an earlier master left. Entries of a definition that is refused stay, and those of another form.
 func TestEntriesOfNetworksThatAreGone(t *testing.T) {
-	const newer = `"newer":{"field":1}`
+	const newer = `"newer":{"field":1},"red.own/newer":{"field":1},"red.refused":["10.78.0.0/24"]`
 	for name, stray := range map[string]func(*cluster.Node){
 		"subnets": func(n *cluster.Node) {
 			n.Annotated = `{"default":["10.0.0.0/24"],"red.own":["10.77.0.0/24"],` + newer + `}`
@@ -237,13 +237,15 @@ func TestEntriesOfNetworksThatAreGone(t *testing.T) {
 		},
 	} {
 		w := newWorld(t, "10.0.0.0/16/24")
-		w.put(node("n1", 1), node("n2", 2))
+		refused := &cluster.UserNetwork{Name: cluster.Name{Namespace: "red", Name: "refused"}}
+		w.put(node("n1", 1), node("n2", 2), refused)
 		late := *w.state.Nodes["n1"]
 		stray(&late)
 		check := func(w *world, when string) {
 			t.Helper()
 			n := w.state.Nodes["n1"]
-			if text := n.Annotated + n.JoinAnnotated; strings.Contains(text, "red") || !strings.Contains(text, newer) {
+			text := n.Annotated + n.JoinAnnotated
+			if strings.Contains(text, "10.77.") || strings.Contains(text, `"red.own/exit"`) || !strings.Contains(text, newer) {
 				t.Errorf("%s, %s: annotations %s, want nothing of the network that is gone, and the rest", name, when, text)
 			}
 		}
@@ -255,5 +257,25 @@ func TestEntriesOfNetworksThatAreGone(t *testing.T) {
 			again.update([]cluster.Event{again.patched(p)})
 		}
 		check(again, "from an earlier master")
+	}
+}
+
+// A network may have become another while no master ran, or while a patch was under way: what a node holds nothing of
+// any more goes from its annotations.
+func TestEntriesOfAnotherNetwork(t *testing.T) {
+	layer3 := lan("")
+	layer3.Network = &cluster.Network{Name: "default.lan",
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/16"), NodeLength: 24}}}
+	for name, d := range map[string]*cluster.NetworkDefinition{
+		"one switch for all nodes": lan("", "10.99.0.0/24"), "other subnets, and nobody asks": layer3,
+	} {
+		w := newWorld(t, "10.0.0.0/16/24")
+		n := node("n1", 1)
+		n.Annotated = `{"default":["10.0.0.0/24"],"default.lan":["10.50.0.0/24"]}`
+		n.JoinAnnotated = `{"default.lan":{"ipv4":"100.65.0.2/16"},"default.lan/exit":{"ipv4":"10.0.0.9/24"}}`
+		w.put(n, d)
+		if now := w.state.Nodes["n1"]; strings.Contains(now.Annotated+now.JoinAnnotated, "lan") {
+			t.Errorf("%s: annotations %s %s, want nothing of the network", name, now.Annotated, now.JoinAnnotated)
+		}
 	}
 }

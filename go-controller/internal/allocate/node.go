@@ -214,14 +214,29 @@ func (u *update) lookAtStrays(nodes map[string]bool) {
 	}
 }
 
-// strays lists the keys of a node's entries of networks that are not there. A patch with the entry may have been under
-// way when the network went, or a master may have ended before it removed the entry. An entry that is of no definition
-// is kept: a newer version may have written it.
+// strays lists the keys of a node's entries of further networks in which it holds nothing of the kind. A patch with the
+// entry may have been under way when the network went or became another, or a master may have ended before it removed
+// the entry. While a definition is refused, its entries stay: when it is good again, the nodes get their subnets back.
+// Keys of another form stay, too: a newer version may have written them.
 func (u *update) strays(n *cluster.Node) (out []names.Network) {
-	for key := range u.read.Keys(n.Annotated, n.JoinAnnotated) {
-		network, exit := names.EntryOf(string(key))
-		b := u.ledger.books[network]
-		if _, _, defined := network.Definition(); defined && (b == nil || exit != "" && !b.network.Primary) {
+	stray := func(network names.Network, held map[string][]netip.Prefix) bool {
+		namespace, name, ok := network.Definition()
+		if u.ledger.books[network] != nil {
+			return ok && len(held[n.Name]) == 0
+		}
+		return ok && !u.s.Defined(namespace, name)
+	}
+	for key := range u.read.SubnetKeys(n.Annotated) {
+		if network, _ := names.EntryOf(string(key)); key == network && stray(network, u.s.In(network).NodeSubnets) {
+			out = append(out, key)
+		}
+	}
+	for key := range u.read.JoinKeys(n.JoinAnnotated) {
+		network, _ := names.EntryOf(string(key))
+		held := u.s.In(network)
+		switch {
+		case key == network && stray(network, held.JoinAddrs),
+			key == network.ExitEntry() && stray(network, held.ExitAddrs):
 			out = append(out, key)
 		}
 	}
@@ -237,8 +252,11 @@ func (u *update) patchNodes() {
 			continue
 		}
 		subnets, join := map[names.Network][]netip.Prefix{}, map[names.Network][]netip.Prefix{}
+		for _, network := range u.closed {
+			subnets[network], join[network], join[network.ExitEntry()] = nil, nil, nil
+		}
 		for _, key := range u.strays(n) {
-			subnets[key], join[key] = nil, nil
+			subnets[key], join[key] = nil, nil // what a node holds in a network that is there comes next
 		}
 		for network, b := range u.ledger.books {
 			held := u.s.In(network)

@@ -3,6 +3,7 @@ package annotation
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -56,6 +57,17 @@ type nodeEntries struct {
 func readEntries(value, example string) nodeEntries {
 	all, err := entries(value, example, maxNodeSize)
 	return nodeEntries{value, example, all, err}
+}
+
+// keys lists the keys of all entries, in no order.
+func (e nodeEntries) keys() iter.Seq[names.Network] {
+	return func(yield func(names.Network) bool) {
+		for key := range e.all {
+			if !yield(names.Network(key)) {
+				return
+			}
+		}
+	}
 }
 
 // entry reads the entry of a network; ok is false when there is none.

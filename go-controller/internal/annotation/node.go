@@ -79,19 +79,13 @@ func (r NodeRead) Subnets(value string, network names.Network) (ps []netip.Prefi
 // Joins is ReadGatewayJoins.
 func (r NodeRead) Joins(value string) GatewayJoins { return once(r.joins, value, ReadGatewayJoins) }
 
-// Keys lists the keys of the entries of two annotations of a Node, in no order: of its subnets, and of the addresses of
-// its routers. A key may occur twice.
-func (r NodeRead) Keys(subnets, joins string) iter.Seq[names.Network] {
-	return func(yield func(names.Network) bool) {
-		for _, all := range []nodeEntries{once(r.subnets, subnets, readSubnets).nodeEntries, r.Joins(joins).nodeEntries} {
-			for key := range all.all {
-				if !yield(names.Network(key)) {
-					return
-				}
-			}
-		}
-	}
+// SubnetKeys lists the keys of the entries of a node-subnets annotation, in no order.
+func (r NodeRead) SubnetKeys(value string) iter.Seq[names.Network] {
+	return once(r.subnets, value, readSubnets).keys()
 }
+
+// JoinKeys is SubnetKeys of a node-gateway-router-lrp-ifaddrs annotation.
+func (r NodeRead) JoinKeys(value string) iter.Seq[names.Network] { return r.Joins(value).keys() }
 
 // once reads a value that is not among those that were read.
 func once[T any](before map[string]T, value string, read func(string) T) T {

@@ -245,3 +245,11 @@ func grant[K comparable, V any](s *State, n names.Network, r Ref, to map[K]V, k 
 	c.Network = n
 	return c
 }
+
+// Defined is true while an object defines a network of this name, also one that is refused. Without a namespace that is
+// a ClusterUserDefinedNetwork.
+func (s *State) Defined(namespace, name string) bool {
+	of := Name{Namespace: namespace, Name: name}
+	return s.NetworkDefinitions[of] != nil || s.UserNetworks[of] != nil ||
+		namespace == "" && s.ClusterUserNetworks[name] != nil
+}
