@@ -105,13 +105,7 @@ func onChart() bool { return os.Getenv(testbed.InstallVariable) == testbed.Insta
 // inMaster returns what ovnkube prints where the master runs, with the rights and the Northbound database of its own.
 func inMaster(t *testing.T, args ...string) string {
 	t.Helper()
-	if onChart() {
-		return kubectl(t, append([]string{"--namespace", testbed.Namespace, "exec", "daemonset/ovnkube-master",
-			"--container", "master", "--", "ovnkube"}, args...)...)
-	}
-	return must(t, append([]string{"node", "control", "--", "env",
-		"NORTHBOUND_KUBECONFIG=/var/lib/northbound/" + name + "/control/api/admin.kubeconfig",
-		"NORTHBOUND_NB_ADDRESS=unix:/run/ovn/ovnnb_db.sock", "ovnkube"}, args...)...)
+	return must(t, append([]string{"ovnkube"}, args...)...)
 }
 
 // eventually waits until ok returns "", or fails with what it returned last.

@@ -205,6 +205,17 @@ func (c *Control) SBCtl() []string {
 	return c.ctl("ovn-sbctl", SBSocket, SBFullPort, c.northdKeys())
 }
 
+// OVNKube is the beginning of a command line of ovnkube, with the master's addresses and an administrator's rights.
+func (c *Control) OVNKube() []string {
+	argv := []string{"env", "NORTHBOUND_KUBECONFIG=" + c.AdminKubeconfig(), "NORTHBOUND_LOG_LEVEL=warn"}
+	if !c.clustered() {
+		return append(argv, "NORTHBOUND_NB_ADDRESS=unix:"+NBSocket, "ovnkube")
+	}
+	k := c.NBKeys()
+	return append(argv, "NORTHBOUND_NB_ADDRESS="+c.remote(NBPort), "NORTHBOUND_NB_PRIVKEY="+k.Key,
+		"NORTHBOUND_NB_CERT="+k.Cert, "NORTHBOUND_NB_CACERT="+k.CA, "ovnkube")
+}
+
 func (c *Control) ctl(program, socket string, port uint16, k Keys) []string {
 	if !c.clustered() {
 		return []string{program, "--db=unix:" + socket}

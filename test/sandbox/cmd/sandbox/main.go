@@ -52,7 +52,8 @@ func newApp() *cli.App {
 			upCommand(), fetchCommand(), downCommand(), statusCommand(),
 			kubectlCommand(), kubectlInPlaceCommand(),
 			databaseCommand("nbctl", "ovn-nbctl", "Northbound"), databaseCommand("sbctl", "ovn-sbctl", "Southbound"),
-			execCommand(), nodeCommand(), logsCommand(), restartCommand(), metricsCommand(), demoCommand(), initCommand(),
+			ovnkubeCommand(), execCommand(), nodeCommand(), logsCommand(), restartCommand(), metricsCommand(),
+			demoCommand(), initCommand(),
 		},
 	}
 }

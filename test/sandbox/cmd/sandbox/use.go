@@ -67,6 +67,25 @@ func databaseCommand(name, program, database string) *cli.Command {
 	}
 }
 
+func ovnkubeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "ovnkube", Usage: "ovnkube, where the master runs, and with its addresses", ArgsUsage: "ARGS...",
+		SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			cluster, err := open(c)
+			if err != nil {
+				return err
+			}
+			args := c.Args().Slice()
+			if cluster.RunsChart() {
+				return attached(cluster.Kubectl(c.Context, append([]string{"--namespace", sandbox.Namespace, "exec", "--stdin",
+					"daemonset/ovnkube-master", "--container", "master", "--", "ovnkube"}, args...)...))
+			}
+			return attached(cluster.Control.Command(c.Context, append(cluster.Control.OVNKube(), args...)...))
+		},
+	}
+}
+
 func execCommand() *cli.Command {
 	return &cli.Command{
 		Name: "exec", Usage: "run a program in a pod", ArgsUsage: "[NAMESPACE/]POD -- COMMAND...", SkipFlagParsing: true,
