@@ -77,7 +77,7 @@ func must(t *testing.T, err error) {
 // returns how long that took from the moment at which nothing was broken any more.
 func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	churning, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -95,8 +95,8 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 	served = time.Since(whole)
 	must(t, w.eventually(ctx, "all pods have addresses, and the database is what the cluster wants", w.inOrder))
 	settled = time.Since(whole)
-	must(t, w.flows(ctx))
-	must(t, w.calm(ctx, f))
+	must(t, w.awaitFlows(ctx))
+	must(t, w.awaitCalm(ctx))
 	for _, wrong := range w.ledger.Take() {
 		t.Errorf("%s: %s", f.name, wrong)
 	}

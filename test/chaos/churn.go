@@ -27,7 +27,7 @@ const (
 	blue      = "chaos-blue"  // whose pods live in a network of a switch for each node, with the same ranges
 	green     = "chaos-green" // whose network comes and goes
 	nodes     = 10
-	stable    = 2                      // of these, the first: they forward packets, and stay
+	stable    = 2                      // the first of them, which forward packets and are never replaced
 	living    = 60                     // pods that the churn keeps
 	pace      = 100 * time.Millisecond // between two changes
 )

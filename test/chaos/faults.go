@@ -18,7 +18,8 @@ import (
 type fault struct {
 	name string
 	do   func(context.Context, *world) error
-	cuts bool // packets between pods may be lost: it takes rows away, or denies the packets
+	// mayLose is true if packets between pods may be lost: it takes rows away, or denies the packets.
+	mayLose bool
 }
 
 // faults lists every fault, in the order of the table.

@@ -33,21 +33,21 @@ const (
 // world is a cluster's control plane under churn.
 type world struct {
 	*rig.Rig
-	programs rig.Programs
-	master   *rig.Master
-	random   *rand.Rand
-	ledger   *ledger.Ledger
-	churn    *churn
-	plane    *plane.Plane
-	streams  []*machines.Stream // of packets between pods
-	end      []func()           // of these streams
-	replied  int64              // of their packets, when they were last looked at
-	old      []byte             // the Northbound database's file as it was at the beginning
-	masters  int
-	notes    []string      // what faults found, for the table
-	flags    []string      // more flags of masters that start from now on
-	away     time.Duration // of the API server
-	noQuorum time.Duration // of the Northbound servers
+	programs      rig.Programs
+	master        *rig.Master
+	random        *rand.Rand
+	ledger        *ledger.Ledger
+	churn         *churn
+	plane         *plane.Plane
+	streams       []*machines.Stream // of packets between pods
+	endStreams    []func()
+	repliedBefore int64  // of their packets, when they were last looked at
+	old           []byte // the Northbound database's file as it was at the beginning
+	masters       int
+	notes         []string      // what faults found, for the table
+	flags         []string      // more flags of masters that start from now on
+	away          time.Duration // of the API server
+	noQuorum      time.Duration // of the Northbound servers
 }
 
 // note remembers a figure for the end of the table.
@@ -116,7 +116,7 @@ func (w *world) limitSpace(ctx context.Context) error {
 
 // close ends everything. What newWorld could not start is left out.
 func (w *world) close() error {
-	for _, end := range w.end {
+	for _, end := range w.endStreams {
 		end()
 	}
 	var errs []error

@@ -26,7 +26,7 @@ type Plane struct {
 	dir       string // of every file
 	northd    *process.Process
 	processes []*process.Process // but ovn-northd
-	taken     []string           // names of links of pods
+	links     int                // of pods
 }
 
 // New starts a Plane for a Northbound database at these addresses, with so many nodes, named as load.NodeName does.
@@ -133,8 +133,12 @@ func (p *Plane) conf(i int) string {
 
 // daemon starts a program in a node.
 func (p *Plane) daemon(node, program string, args ...string) error {
+	path, err := process.Find(program, "openvswitch-switch and ovn-host")
+	if err != nil {
+		return err
+	}
 	started, err := p.start(program+" of "+node, filepath.Join(node, program+".log"), "ip", append([]string{"netns",
-		"exec", node, "env", "OVS_RUNDIR=" + p.path(node), "OVN_RUNDIR=" + p.path(node), program, "--no-chdir",
+		"exec", node, "env", "OVS_RUNDIR=" + p.path(node), "OVN_RUNDIR=" + p.path(node), path, "--no-chdir",
 		"-vsyslog:off"}, args...)...)
 	if err == nil {
 		p.processes = append(p.processes, started)

@@ -19,23 +19,23 @@ type Pod struct {
 	Addrs []netip.Addr
 }
 
-// wired is an interface, as a pod's annotation says.
-type wired struct {
+// attachment is an interface, as a pod's annotation says.
+type attachment struct {
 	IPs      []netip.Prefix `json:"ip_addresses"`
 	MAC      string         `json:"mac_address"`
 	Gateways []netip.Addr   `json:"gateway_ips"`
 }
 
-// read is a pod's interface in its primary network, and the name of its logical port.
-func read(pod *corev1.Pod) (of wired, port string, err error) {
-	var all map[string]wired
+// primaryOf is a pod's interface in its primary network, and the name of its logical port.
+func primaryOf(pod *corev1.Pod) (of attachment, port string, err error) {
+	var all map[string]attachment
 	if err := json.Unmarshal([]byte(pod.Annotations[load.PodNetworks]), &all); err != nil {
 		return of, "", fmt.Errorf("reading what pod %s/%s has: %w", pod.Namespace, pod.Name, err)
 	}
 	of, port = all["default"], pod.Namespace+"_"+pod.Name
-	for key, w := range all {
-		if network, iface, further := strings.Cut(key, "/"); further {
-			of, port = w, network+"_"+port+"_"+iface
+	for key, further := range all {
+		if network, iface, ok := strings.Cut(key, "/"); ok {
+			of, port = further, network+"_"+port+"_"+iface
 		}
 	}
 	return of, port, nil
@@ -43,13 +43,13 @@ func read(pod *corev1.Pod) (of wired, port string, err error) {
 
 // Attach makes the network namespace of a pod on the i-th node, and waits until its port has flows there.
 func (p *Plane) Attach(ctx context.Context, i int, pod *corev1.Pod) (*Pod, error) {
-	of, port, err := read(pod)
+	of, port, err := primaryOf(pod)
 	if err != nil {
 		return nil, err
 	}
 	node, out := load.NodeName(i), &Pod{name: pod.Namespace + "-" + pod.Name}
-	link := fmt.Sprintf("p%x", len(p.taken)) // names of links have 15 letters at most
-	p.taken = append(p.taken, link)
+	p.links++
+	link := fmt.Sprintf("pod%d", p.links) // names of links have 15 letters at most
 	err = p.shell(ctx, `ip netns add "$1"; ip -n "$1" link set lo up
 		ip link add "$2" netns "$3" type veth peer name eth0 netns "$1"
 		ip -n "$3" link set "$2" up; ip -n "$1" link set eth0 address "$4" mtu 1400 up
@@ -83,7 +83,7 @@ func (p *Plane) Attach(ctx context.Context, i int, pod *corev1.Pod) (*Pod, error
 	})
 }
 
-// Ping sends 50 packets a second to an address.
+// Ping sends 50 packets a second to an address, for two hours at most: it may outlive what should end it.
 func (p *Pod) Ping(ctx context.Context, to netip.Addr) *exec.Cmd {
-	return exec.CommandContext(ctx, "ip", "netns", "exec", p.name, "ping", "-n", "-i", "0.02", to.String())
+	return exec.CommandContext(ctx, "ip", "netns", "exec", p.name, "ping", "-n", "-w", "7200", "-i", "0.02", to.String())
 }

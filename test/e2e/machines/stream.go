@@ -79,7 +79,8 @@ func NewStream(what string, ping func(context.Context) *exec.Cmd) (s *Stream, en
 
 // count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
 func (s *Stream) count(out io.Reader) {
-	number := regexp.MustCompile(`seq=(\d+)`)
+	// Not "From 10.0.0.1 icmp_seq=7 Destination Host Unreachable", which iputils prints, too.
+	number := regexp.MustCompile(`bytes from .*seq=(\d+)`)
 	next, before := -1, time.Now()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		m := number.FindStringSubmatch(lines.Text())
@@ -145,19 +146,25 @@ func SingleGaps(t *testing.T, streams []*Stream, most int) {
 // Replies is how many packets came back so far.
 func (s *Stream) Replies() int64 { return s.replies.Load() }
 
-// Lost is how many packets were lost since it was last Reset, of those before the last reply.
+// Lost is how many packets were lost since the last Take or Reset, of those before the last reply.
 func (s *Stream) Lost() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
 }
 
-// Reset forgets what was lost so far, and returns what String said of it.
-func (s *Stream) Reset() string {
-	said := s.String()
+// Take forgets what was lost so far, and returns how much that was, and what String said of it.
+func (s *Stream) Take() (lost int, said string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	lost, said = s.lost, s.say()
 	s.gaps, s.lost, s.pause = nil, 0, 0
+	return lost, said
+}
+
+// Reset is Take without the number.
+func (s *Stream) Reset() string {
+	_, said := s.Take()
 	return said
 }
 
@@ -165,6 +172,10 @@ func (s *Stream) Reset() string {
 func (s *Stream) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.say()
+}
+
+func (s *Stream) say() string {
 	return fmt.Sprintf("%s: %d replies, the longest pause %s, %d packets lost %v", s.what, s.replies.Load(),
 		s.pause.Round(time.Millisecond), s.lost, s.gaps)
 }
