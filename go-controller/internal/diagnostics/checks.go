@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // isBridgeName tells whether ovs-ofctl takes a word for a bridge's name. Others are addresses of switches, or files.
@@ -27,7 +29,7 @@ func checkBridge(_ string, words []string) error {
 
 // SecretKeys are the keys of Open vSwitch's database whose values are secrets: those of IPsec tunnels (options of an
 // Interface, ovs-vswitchd.conf.db(5)), and the API token of nodes that are set up by hand.
-func SecretKeys() []string { return []string{"psk", "k8s-api-token"} }
+func SecretKeys() []string { return []string{"psk", names.OVSAPIToken} }
 
 // checkSecrets keeps ovs-vsctl from telling a secret alone, or from answering whether a guess is right: then there is
 // no key before it, by which the output's redaction would know it.

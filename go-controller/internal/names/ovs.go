@@ -25,7 +25,8 @@ const (
 	OVSGatewayMapping = "northbound-gateway-mapping" // what it added to OVSBridgeMappings
 )
 
-// External_ids keys of the Open_vSwitch row by which an operator tells commands by hand of the API server.
+// External_ids keys of the Open_vSwitch row with the API server's address, the file of its CA, and a token. An operator
+// sets them, for commands typed by hand.
 const (
 	OVSAPIServer = "k8s-api-server"
 	OVSAPICACert = "k8s-ca-certificate"
