@@ -263,7 +263,7 @@ func TestWriteNewKind(t *testing.T) {
 	}{
 		"with its row": {append(kinds.All(), widgetRow(nil)), 0,
 			`[/apis/example.test/v1/namespaces/ns/widgets/w/status ` +
-				`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/annotations/a"},` +
+				`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/annotations/a","value":null},` +
 				`{"op":"add","path":"/metadata/annotations/a","value":"b"}]]`, 1},
 		"without": {kinds.All(), 1, "[]", 0},
 	} {
