@@ -111,18 +111,8 @@ func (w *world) awaitCalm(ctx context.Context) error {
 
 // replies asks whether each stream has so many more replies than now.
 func (w *world) replies(more int64) func(context.Context) (string, error) {
-	var want []int64
-	for _, s := range w.streams {
-		want = append(want, s.Replies()+more)
-	}
-	return func(context.Context) (string, error) {
-		for i, s := range w.streams {
-			if have := s.Replies(); have < want[i] {
-				return fmt.Sprintf("%s, want %d", s, want[i]), nil
-			}
-		}
-		return "", nil
-	}
+	missing := machines.Missing(w.streams, more)
+	return func(context.Context) (string, error) { return missing(), nil }
 }
 
 // lost is how many packets of how many were lost since the last call. It is an error that a fault lost any which is not

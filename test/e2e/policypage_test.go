@@ -43,21 +43,22 @@ func TestPolicyPage(t *testing.T) {
 			t.Errorf("%q is there %d times in\n%s\nwant %d", want, n, out, times)
 		}
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n"+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	shown := strings.Split(section, "```text\n")[1:]
+	shown := machines.Shown(t, page, heading, "text")
 	if len(shown) != 2 {
 		t.Fatalf("%s shows %d answers, want 2", page, len(shown))
 	}
 	for _, answer := range shown {
-		answer, _, _ = strings.Cut(answer, "```")
-		if want := anyNumber(answer); !strings.Contains(anyNumber(string(out)), want) {
+		if !strings.Contains(anyNumber(string(out)), anyNumber(answer)) {
 			t.Errorf("nowhere in\n%s\nis, with any numbers,\n%s", out, answer)
 		}
+	}
+	policies, err := os.ReadFile("../../docs/features/shop-policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	yaml := machines.Shown(t, page, heading, "yaml")
+	if _, want, _ := strings.Cut(string(policies), "\n"); len(yaml) != 1 || yaml[0] != want {
+		t.Errorf("%s shows the policies %q, the file has %q", page, yaml, want)
 	}
 }
 

@@ -216,8 +216,8 @@ func (u *update) lookAtStrays(nodes map[string]bool) {
 
 // strays lists the keys of a node's entries of further networks in which it holds nothing of the kind. A patch with the
 // entry may have been under way when the network went or became another, or a master may have ended before it removed
-// the entry. While a definition is refused, its entries stay: when it is good again, the nodes get their subnets back.
-// Keys of another form stay, too: a newer version may have written them.
+// the entry. If a definition is refused when a master starts, its entries stay: when it is good again, the nodes get
+// their subnets back. Keys of another form stay, too: a newer version may have written them.
 func (u *update) strays(n *cluster.Node) (out []names.Network) {
 	stray := func(network names.Network, held map[string][]netip.Prefix) bool {
 		namespace, name, ok := network.Definition()

@@ -82,11 +82,7 @@ func externalIDs(db *ovs.DB, ids map[string]string) ([]step, error) {
 	}
 	var lines []string
 	for _, c := range changes {
-		line, _, secret := strings.Cut(c.String(), names.OVSAPIToken)
-		if secret {
-			line += names.OVSAPIToken
-		}
-		lines = append(lines, line)
+		lines = append(lines, c.String())
 	}
 	return []step{{strings.Join(lines, "\n"), func(ctx context.Context) error {
 		_, err := db.Converge(ctx, want)

@@ -107,7 +107,7 @@ func mapDiff(have, want map[string]string) (del []string, ins map[string]string,
 		old, there := have[k]
 		switch {
 		case there && v == "":
-			lines = append(lines, fmt.Sprintf("- external_ids:%s=%s", k, old))
+			lines = append(lines, "- external_ids:"+shown(k, old))
 		case !there && v != "":
 			lines = append(lines, fmt.Sprintf("+ external_ids:%s=%s", k, v))
 		case there && old != v:
@@ -123,6 +123,14 @@ func mapDiff(have, want map[string]string) (del []string, ins map[string]string,
 		}
 	}
 	return del, ins, lines
+}
+
+// shown is a key of external_ids with the value that is removed; a secret is left out.
+func shown(key, value string) string {
+	if key == names.OVSAPIToken {
+		return key
+	}
+	return key + "=" + value
 }
 
 // mapMutations are the mutations of a map column by mapDiff's answer.

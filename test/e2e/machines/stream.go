@@ -107,17 +107,23 @@ func (s *Stream) count(out io.Reader) {
 // MoreReplies waits for n more replies in each stream.
 func MoreReplies(t *testing.T, streams []*Stream, n int64) {
 	t.Helper()
+	missing := Missing(streams, n)
+	Eventually(t, "more replies", func(context.Context) string { return missing() })
+}
+
+// Missing says which stream does not have n more replies than now yet; "" for none.
+func Missing(streams []*Stream, n int64) func() string {
 	var want []int64
 	for _, s := range streams {
 		want = append(want, s.replies.Load()+n)
 	}
-	for i, s := range streams {
-		Eventually(t, s.what, func(context.Context) string {
-			if have := s.replies.Load(); have < want[i] {
-				return fmt.Sprintf("%d replies, want %d", have, want[i])
+	return func() string {
+		for i, s := range streams {
+			if s.replies.Load() < want[i] {
+				return fmt.Sprintf("%s, want %d", s, want[i])
 			}
-			return ""
-		})
+		}
+		return ""
 	}
 }
 
