@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Stream is a ping that sends packets until the test ends.
+// Stream is a ping, or another command that prints seq=0, seq=1, ... for each reply, and goes on until the test ends.
 type Stream struct {
 	what    string
 	cmd     *exec.Cmd
@@ -77,10 +77,11 @@ func NewStream(what string, ping func(context.Context) *exec.Cmd) (s *Stream, en
 	}, nil
 }
 
-// count reads ping's output to its end. iputils counts from 1, busybox from 0. A sequence number has 16 bits (RFC 792).
+// count reads the command's output to its end. ping of iputils counts from 1, of busybox from 0. A sequence number has
+// 16 bits (RFC 792).
 func (s *Stream) count(out io.Reader) {
 	// Not "From 10.0.0.1 icmp_seq=7 Destination Host Unreachable", which iputils prints, too.
-	number := regexp.MustCompile(`bytes from .*seq=(\d+)`)
+	number := regexp.MustCompile(`(?:^|bytes from .*)seq=(\d+)`)
 	next, before := -1, time.Now()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		m := number.FindStringSubmatch(lines.Text())
