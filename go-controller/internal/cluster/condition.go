@@ -35,6 +35,7 @@ type Judged struct {
 // the echo of a write of ours changes nothing.
 type Observed struct {
 	Generation int64     // metadata.generation
+	HasStatus  bool      // there is a status, with or without conditions
 	Conditions string    // status.conditions as JSON, letter by letter; "" when there are none
 	Own        Condition // the one among them that a master writes; zero when there is none
 }

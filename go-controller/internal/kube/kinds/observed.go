@@ -12,6 +12,7 @@ import (
 // observedOf is what an object has in its status. A master writes the condition of this type.
 func observedOf(u *unstructured.Unstructured, own string) cluster.Observed {
 	out := cluster.Observed{Generation: u.GetGeneration()}
+	_, out.HasStatus = u.Object["status"].(map[string]any)
 	list, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	if err != nil || !found || list == nil {
 		return out

@@ -15,6 +15,7 @@ func TestObservedOf(t *testing.T) {
 		mine  = `{"message":"m","observedGeneration":4,"reason":"R","status":"True","type":"Accepted"}`
 	)
 	for status, want := range map[string]cluster.Observed{
+		`null`:                {},
 		`{}`:                  {},
 		`{"conditions":null}`: {},
 		`{"conditions":[]}`:   {Conditions: `[]`},
@@ -29,7 +30,7 @@ func TestObservedOf(t *testing.T) {
 		if err := u.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		want.Generation = 5
+		want.Generation, want.HasStatus = 5, status != "null"
 		if got := observedOf(u, cluster.TypeAccepted); got != want {
 			t.Errorf("%s: %+v, want %+v", status, got, want)
 		}

@@ -12,8 +12,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// statusPath is where a status is.
-const statusPath = "/status"
+// statusPath is where a status is, conditionsPath where its conditions are.
+const (
+	statusPath     = "/status"
+	conditionsPath = statusPath + "/conditions"
+)
 
 // statusBody is a JSON patch (RFC 6902) that puts a condition into a status beside those of others. The API server
 // refuses it for another object of the same name, and when the conditions are not what the master has found.
@@ -32,13 +35,16 @@ func statusBody(p allocate.Patch) ([]byte, error) {
 	}
 	conditions[i] = conditionOf(want, conditions[i], time.Now())
 	tests := []operation{{"test", "/metadata/uid", p.UID}}
-	if found == "" {
-		return json.Marshal(append(tests, operation{"test", statusPath, nil},
-			operation{"add", statusPath, map[string]any{"conditions": conditions}}))
+	switch {
+	case found != "":
+		return json.Marshal(append(tests, operation{"test", conditionsPath, json.RawMessage(found)},
+			operation{"replace", conditionsPath, conditions}))
+	case p.Status.Found.HasStatus:
+		return json.Marshal(append(tests, operation{"test", conditionsPath, nil},
+			operation{"add", conditionsPath, conditions}))
 	}
-	const path = statusPath + "/conditions"
-	return json.Marshal(append(tests, operation{"test", path, json.RawMessage(found)},
-		operation{"replace", path, conditions}))
+	return json.Marshal(append(tests, operation{"test", statusPath, nil},
+		operation{"add", statusPath, map[string]any{"conditions": conditions}}))
 }
 
 // conditionOf is a condition as the API has it. Its time changes only when its status does.

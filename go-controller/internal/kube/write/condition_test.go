@@ -1,6 +1,7 @@
 package write
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,17 @@ func TestStatusBody(t *testing.T) {
 			Found:     cluster.Observed{Conditions: found}}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s: error %v, patch\n%s\nwant\n%s", found, err, got, want)
+		}
+	}
+	const status, conditions = `"path":"/status","value":`, `"path":"/status/conditions","value":`
+	for found, want := range map[cluster.Observed]string{
+		{}:                uid + `{"op":"test",` + status + `null},{"op":"add",` + status + `{"conditions":[`,
+		{HasStatus: true}: uid + `{"op":"test",` + conditions + `null},{"op":"add",` + conditions + `[`,
+	} {
+		got, err := statusBody(allocate.Patch{UID: "u", Status: &allocate.Status{
+			Condition: cluster.Condition{Type: "Accepted"}, Found: found}})
+		if err != nil || !strings.HasPrefix(string(got), want) {
+			t.Errorf("%+v: error %v, patch\n%s\nwant one that begins with\n%s", found, err, got, want)
 		}
 	}
 	bad := allocate.Patch{Status: &allocate.Status{Found: cluster.Observed{Conditions: "{"}}}
