@@ -42,6 +42,7 @@ hostname=worker-1.example
 ovn-bridge-datapath-type=netdev
 ovn-encap-ip=172.18.0.2
 ovn-encap-type=geneve
+ovn-monitor-all=true
 ovn-ofctrl-wait-before-clear=5000
 ovn-openflow-probe-interval=60
 ovn-remote=ssl:172.18.0.1:6642

@@ -11,6 +11,7 @@ const (
 	OVSNorthbound     = "ovn-nb" // for programs that connect to the Northbound database
 	OVSRemoteProbe    = "ovn-remote-probe-interval"
 	OVSOpenFlowProbe  = "ovn-openflow-probe-interval"
+	OVSMonitorAll     = "ovn-monitor-all"
 	OVSKeepFlows      = "ovn-ofctrl-wait-before-clear"
 	OVSEncapType      = "ovn-encap-type"
 	OVSEncapIP        = "ovn-encap-ip"
@@ -42,8 +43,8 @@ const OVSOwnKeys = "northbound-keys"
 // OVNKeys are the keys above that mean nothing without OVN: all but the system-id, the host's name, and those of the
 // API server.
 func OVNKeys() []string {
-	return []string{OVSRemote, OVSNorthbound, OVSRemoteProbe, OVSOpenFlowProbe, OVSKeepFlows, OVSEncapType, OVSEncapIP,
-		OVSBridgeMappings, OVSBridgeDatapath, OVSGatewayBridge, OVSGatewayMapping}
+	return []string{OVSRemote, OVSNorthbound, OVSRemoteProbe, OVSOpenFlowProbe, OVSMonitorAll, OVSKeepFlows,
+		OVSEncapType, OVSEncapIP, OVSBridgeMappings, OVSBridgeDatapath, OVSGatewayBridge, OVSGatewayMapping}
 }
 
 // External_ids keys of an Interface row. The first two are ovn-controller's

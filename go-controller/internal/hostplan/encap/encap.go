@@ -84,16 +84,21 @@ func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error) {
 	if len(c.BridgeMappings) > 0 {
 		ids[names.OVSBridgeMappings] = hostplan.Join(c.BridgeMappings)
 	}
-	ovs := hostplan.OVS{ExternalIDs: ids, Defaults: probes(), Keys: c.SBKeys, Bridges: []hostplan.Bridge{Bridge(c)}}
+	ovs := hostplan.OVS{ExternalIDs: ids, Defaults: defaults(), Keys: c.SBKeys, Bridges: []hostplan.Bridge{Bridge(c)}}
 	return hostplan.Plan{OVS: ovs}, nil
 }
 
-// probes is how long ovn-controller may hear nothing of the Southbound database (in ms) and of ovs-vswitchd (in s)
-// before it asks whether they are there, and takes no answer in the same time for a lost connection
-// (ovn-controller(8)). OVN's own 5 s are less than a busy server may be silent: ovn-controller would then connect and
-// read everything again and again, which keeps the server busy.
-func probes() map[string]string {
-	return map[string]string{names.OVSRemoteProbe: "60000", names.OVSOpenFlowProbe: "60"}
+// defaults are settings of ovn-controller that hold unless somebody has set others (ovn-controller(8)).
+//
+// The probes are how long it may hear nothing of the Southbound database (in ms) and of ovs-vswitchd (in s) before it
+// asks whether they are there. It takes no answer in the same time for a lost connection. OVN's own 5 s are less than a
+// busy server may be silent: ovn-controller would then connect and read everything again and again, which keeps the
+// server busy.
+//
+// ovn-controller reads the whole Southbound database. Otherwise it asks for what its own switches and routers need. In
+// a cluster that is nearly all of it, and the server works out for each node which rows these are (ADR 0076).
+func defaults() map[string]string {
+	return map[string]string{names.OVSRemoteProbe: "60000", names.OVSOpenFlowProbe: "60", names.OVSMonitorAll: "true"}
 }
 
 // KeepFlows has an ovn-controller that starts keep the installed flows for 5 s, in which it works out the wanted ones
