@@ -162,12 +162,13 @@ func (u *update) dropClaim(name cluster.Name, held *claimLease) {
 	}
 }
 
-// adopt gives an IPAMClaim the addresses that a pod has already which refers to it, such as after a restart.
+// adopt gives an IPAMClaim the addresses that a pod has already which refers to it, such as after a restart. Those of
+// another IPAMClaim stay that one's, whatever the pod's author writes later into the annotation that refers to one.
 func (u *update) adopt(c *cluster.IPAMClaim) bool {
 	var ports []port
 	for _, name := range u.s.PodsClaiming(c.Name) {
 		for _, n := range u.portsOf(name) {
-			if p, ok := u.port(n); ok && claimName(p.Pod, p.asked) == c.Name && u.book.pods[n] != nil {
+			if p, ok := u.port(n); ok && claimName(p.Pod, p.asked) == c.Name && u.unclaimed(n) {
 				ports = append(ports, p)
 			}
 		}
@@ -183,6 +184,12 @@ func (u *update) adopt(c *cluster.IPAMClaim) bool {
 	u.claims[c.Name] = &claimLease{uid: c.UID, numbers: lease.numbers, pod: p.PodPort}
 	lease.claim = c.Name
 	return true
+}
+
+// unclaimed tells whether an interface has addresses which are no IPAMClaim's.
+func (u *update) unclaimed(n cluster.PodPort) bool {
+	lease := u.book.pods[n]
+	return lease != nil && lease.claim == cluster.Name{}
 }
 
 // comparePortAges orders interfaces: those of the oldest pod come first.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,33 @@ func TestClaimThatGoes(t *testing.T) {
 	w.inLAN(map[string]string{"c": "10.99.0.1"})
 	w.put(claiming("d", "n1", "vm", 1))
 	w.result(1, "there is no IPAMClaim default/vm: the pod waits for it")
+}
+
+// A running pod that comes to refer to another claim keeps its addresses as those of the first one. So the other claim
+// has no part in them, neither when it goes nor when the pod does.
+func TestClaimOfAnotherClaimsAddresses(t *testing.T) {
+	for _, podFirst := range []bool{true, false} {
+		w := newWorld(t, "10.0.0.0/16/24")
+		w.put(node("n1", 1), keeping("10.99.0.0/29"), claimed("vm"), claiming("a", "n1", "vm", 1))
+		moved := *w.state.Pods[podName("a")]
+		moved.Attachments = slices.Clone(moved.Attachments)
+		moved.Attachments[0].Asked.Claim = "other"
+		w.put(&moved, claimed("other"))
+		w.keeps("vm", "10.99.0.1 of a")
+		w.keeps("other", " of ")
+		if podFirst {
+			w.drop(&moved)
+		}
+		w.drop(claimed("other"))
+		if !podFirst {
+			w.drop(&moved)
+		}
+		w.clock += freedFor
+		w.put(asking("thief", "n1", "10.99.0.1"))
+		w.result(1, "10.99.0.1/29 is already the address of IPAMClaim default/vm")
+		w.put(claiming("b", "n1", "vm", 1))
+		w.inLAN(map[string]string{"b": "10.99.0.1", "thief": ""})
+	}
 }
 
 // A claim that can't be met is reported, and so is a pod that refers to one that is about something else.
