@@ -79,6 +79,11 @@ func (u *update) refusesAsked(p port) error {
 			return fmt.Errorf("%s: the network has no subnets, want an address with the length of one such as %s/24",
 				ip, ip.Addr())
 		}
+		// With subnets, the definition was refused.
+		if mtu := u.network.MTU; u.bare() && ip.Addr().Is6() && mtu != 0 && mtu < annotation.MinMTUIPv6 {
+			return fmt.Errorf("%s: the mtu of the network is %d, and IPv6 needs %d bytes: want an IPv4 address, or a network "+
+				"with a larger mtu", ip, mtu, annotation.MinMTUIPv6)
+		}
 	}
 	return nil
 }

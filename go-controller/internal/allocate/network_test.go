@@ -186,6 +186,22 @@ func TestNetworkWithoutSubnets(t *testing.T) {
 	w.inLAN(map[string]string{"b": "10.1.0.5"}) // at once: nothing else would tell b
 }
 
+// IPv6 needs an MTU of 1280 bytes. Where a definition has no subnets, only the pods that ask tell whether it serves IPv6.
+func TestNetworkTooNarrowForIPv6(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	d := lan("")
+	d.Network.MTU = 1279
+	six := asking("six", "n1", "")
+	six.Attachments[0].Asked.IPv6 = netip.MustParsePrefix("fd99::5/64")
+	w.put(node("n1", 1), d, asking("four", "n1", "10.1.0.5/24"), six)
+	w.result(3, "fd99::5/64: the mtu of the network is 1279, and IPv6 needs 1280 bytes")
+	w.inLAN(map[string]string{"four": "10.1.0.5", "six": ""})
+	d = lan("")
+	d.Network.MTU = 1280
+	w.put(d)
+	w.inLAN(map[string]string{"four": "10.1.0.5", "six": "fd99::5"})
+}
+
 // A node has subnets in a network only when one of its pods is in it.
 func TestSubnetsWhereTheyAreAskedFor(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
