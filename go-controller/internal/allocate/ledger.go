@@ -272,6 +272,7 @@ func (u *update) settle() {
 	if u.shared == nil {
 		u.claimNodes()
 		u.allocateNodes()
+		u.releaseIdleNodes()
 	}
 	if u.network.Hosts || len(u.join.subnets) > 0 {
 		u.releaseJoins()

@@ -223,6 +223,38 @@ func TestSubnetsWhereTheyAreAskedFor(t *testing.T) {
 	w.restarted().inLAN(map[string]string{"a": "10.99.0.3"})
 }
 
+// A node that none of the network's pods is on any more gives its subnet back when another node waits for one.
+func TestSubnetsOfIdleNodes(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.pause = 1
+	d := &cluster.NetworkDefinition{Name: podName("lan"), Network: &cluster.Network{Name: "default.lan",
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/23"), NodeLength: 24}}}}
+	w.put(node("n1", 1), node("n2", 2), node("n3", 3), d, asking("a", "n1", ""), asking("b", "n2", ""))
+	has := func(w *world, want string) {
+		t.Helper()
+		if got := fmt.Sprint(w.state.In("default.lan").NodeSubnets); got != want {
+			t.Errorf("subnets %s, want %s", got, want)
+		}
+	}
+	w.drop(asking("a", "n1", ""))
+	has(w, "map[n1:[10.99.0.0/24] n2:[10.99.1.0/24]]") // nobody needs it
+	w.put(asking("c", "n3", ""))
+	has(w, "map[n2:[10.99.1.0/24]]")
+	w.clock += freedFor // the usual time must pass
+	w.put(node("n9", 9))
+	has(w, "map[n2:[10.99.1.0/24] n3:[10.99.0.0/24]]")
+	w.inLAN(map[string]string{"b": "10.99.1.3", "c": "10.99.0.3"})
+	w.put(asking("e", "n1", "")) // n1 waits, and n2 then gives back
+	w.drop(asking("b", "n2", ""))
+	has(w, "map[n3:[10.99.0.0/24]]")
+	w.clock += freedFor
+	w.put(node("n8", 8))
+	w.inLAN(map[string]string{"c": "10.99.0.3", "e": "10.99.1.3"})
+	again := w.restarted()
+	again.result(0)
+	again.inLAN(map[string]string{"c": "10.99.0.3", "e": "10.99.1.3"})
+}
+
 // What a running pod asks for later is no claim on what another has.
 func TestAskedLater(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")

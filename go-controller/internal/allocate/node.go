@@ -80,10 +80,29 @@ func (u *update) releaseNodes() {
 			u.releasePod(port)
 		}
 		u.former.put(name, lease.subnets)
-		u.subnets.release(name, lease.subnets)
-		u.freed.add(lease.subnets...)
-		delete(u.book.nodes, name)
-		u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, name, nil))
+		u.releaseSubnets(name, lease)
+	}
+}
+
+func (u *update) releaseSubnets(node string, lease *nodeLease) {
+	u.subnets.release(node, lease.subnets)
+	u.freed.add(lease.subnets...)
+	delete(u.book.nodes, node)
+	u.Changes = append(u.Changes, u.s.GrantNode(u.network.Name, node, nil))
+}
+
+// releaseIdleNodes takes back the subnets of nodes that none of the network's pods is on any more, while other nodes
+// wait for subnets. Without need a node keeps its own, so that a pod which is made anew costs no switch.
+func (u *update) releaseIdleNodes() {
+	if u.network.Hosts || len(u.waitingNodes) == 0 {
+		return
+	}
+	for _, name := range sortedKeys(u.book.nodes) {
+		if u.hasAskers(name) {
+			continue
+		}
+		u.releaseSubnets(name, u.book.nodes[name])
+		u.patched[name] = true
 	}
 }
 
