@@ -186,7 +186,7 @@ func TestNetworkWithoutSubnets(t *testing.T) {
 	w.inLAN(map[string]string{"b": "10.1.0.5"}) // at once: nothing else would tell b
 }
 
-// IPv6 needs an MTU of 1280 bytes. Where a definition has no subnets, only the pods that ask tell whether it serves IPv6.
+// IPv6 needs an MTU of 1280 bytes. Where a definition has no subnets, only the pods tell whether it serves IPv6.
 func TestNetworkTooNarrowForIPv6(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")
 	d := lan("")
