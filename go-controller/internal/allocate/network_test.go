@@ -253,6 +253,10 @@ func TestSubnetsOfIdleNodes(t *testing.T) {
 	again := w.restarted()
 	again.result(0)
 	again.inLAN(map[string]string{"c": "10.99.0.3", "e": "10.99.1.3"})
+	w.put(asking("f", "n2", "")) // n2 waits, and then nobody on it does
+	w.drop(asking("f", "n2", ""))
+	w.drop(asking("c", "n3", ""))
+	has(w, "map[n1:[10.99.1.0/24] n3:[10.99.0.0/24]]")
 }
 
 // What a running pod asks for later is no claim on what another has.

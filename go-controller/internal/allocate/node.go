@@ -94,7 +94,7 @@ func (u *update) releaseSubnets(node string, lease *nodeLease) {
 // releaseIdleNodes takes back the subnets of nodes that none of the network's pods is on any more, while other nodes
 // wait for subnets. Without need a node keeps its own, so that a pod which is made anew costs no switch.
 func (u *update) releaseIdleNodes() {
-	if u.network.Hosts || len(u.waitingNodes) == 0 {
+	if u.network.Hosts || !slices.ContainsFunc(sortedKeys(u.waitingNodes), u.hasAskers) {
 		return
 	}
 	for _, name := range sortedKeys(u.book.nodes) {
