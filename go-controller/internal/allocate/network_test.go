@@ -257,6 +257,14 @@ func TestSubnetsOfIdleNodes(t *testing.T) {
 	w.drop(asking("f", "n2", ""))
 	w.drop(asking("c", "n3", ""))
 	has(w, "map[n1:[10.99.1.0/24] n3:[10.99.0.0/24]]")
+	stale := node("n2", 7, "10.0.1.0/24") // made anew from an old copy; after a restart it might be believed first
+	stale.UID = "uid-anew"
+	stale.Annotated = strings.Replace(stale.Annotated, "{", `{"default.lan":"10.99.0.0/24",`, 1)
+	w.put(stale)
+	w.result(1, "10.99.0.0/24 overlaps 10.99.0.0/24 of Node n3: new subnets are given out")
+	if got := w.state.Nodes["n2"].Annotated; got != `{"default":["10.0.1.0/24"]}` {
+		t.Errorf("node n2 says %s", got)
+	}
 }
 
 // What a running pod asks for later is no claim on what another has.

@@ -126,10 +126,12 @@ func (u *update) claimNodes() {
 			u.confirmNode(c, lease)
 		case c.err != nil:
 			u.problem(c.Node, c.UID, ReasonSubnetRefused, c.err.Error()+": new subnets are given out")
+			u.patched[c.Name] = true
 		case len(c.subnets) > 0:
 			if err := u.subnets.claim(c.Name, c.subnets); err != nil {
 				u.problem(c.Node, c.UID, ReasonSubnetRefused,
 					fmt.Sprintf("annotation %s: %v: new subnets are given out", annotation.NodeSubnets, err))
+				u.patched[c.Name] = true // after a restart the claim would be believed
 				continue
 			}
 			u.grantNode(c.Node, c.subnets)
@@ -196,9 +198,6 @@ func (u *update) allocateNodes() {
 			u.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
 		}
 		u.waitingNodes[n.Name] = n.UID
-		if _, ok, err := u.claimedSubnets(n); ok || err != nil { // after a restart the claim would be believed
-			u.patched[n.Name] = true
-		}
 	}
 }
 
