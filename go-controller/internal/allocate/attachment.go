@@ -215,8 +215,14 @@ func had(pod *cluster.Pod, a cluster.Attachment, why string) annotation.PodNetwo
 
 // whyUngranted says why a network grants a pod nothing. It is reported elsewhere, if it does not end at once.
 func (u *update) whyUngranted(pod *cluster.Pod, a cluster.Attachment) string {
-	w := u.ledger.books[a.Network].waitingPods[pod.Node][cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]
-	return cmp.Or(w.why, "nothing is granted in this network yet")
+	b := u.ledger.books[a.Network]
+	switch w := b.waitingPods[pod.Node][cluster.PodPort{Pod: pod.Name, Interface: a.Interface}]; {
+	case w.why != "":
+		return w.why
+	case b.waitingNodes[pod.Node] != "":
+		return fmt.Sprintf("no subnet for Node %s is free in the network's subnets %v", pod.Node, b.subnets.ranges)
+	}
+	return "nothing is granted in this network yet"
 }
 
 // missing says why there is no network for a pod's interface; "" if there is, or if another plugin makes the interface.

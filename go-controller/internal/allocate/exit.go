@@ -118,7 +118,12 @@ func (u *update) claimExits() {
 		}
 		claimed, ok, err := u.claimedExit(e.network, n)
 		switch {
-		case err != nil || ok && !wanted || ok && held != nil && !slices.Equal(claimed, held.addrs()), !ok && held != nil:
+		case ok && !wanted:
+			if lease := u.book.nodes[e.node]; lease != nil {
+				u.freeUnneeded(claimed, lease.subnets)
+			}
+			u.patched[e.node] = true
+		case err != nil || ok && held != nil && !slices.Equal(claimed, held.addrs()), !ok && held != nil:
 			u.patched[e.node] = true
 		case ok && held == nil:
 			u.claimExit(e, claimed)

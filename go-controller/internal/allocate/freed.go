@@ -235,6 +235,19 @@ func (l *Ledger) freedSets() iter.Seq2[names.Network, *freedSet] {
 	}
 }
 
+// freeUnneeded has what a node claims, and needs no more, wait as what was just freed. It does so in a ledger's first
+// update only: the need may have ended while no master ran. Of the claim, what lies outside the subnets is nobody's.
+func (u *update) freeUnneeded(claimed, subnets []netip.Prefix) {
+	if u.ledger.updated {
+		return
+	}
+	for _, a := range claimed {
+		if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return s.Contains(a.Addr()) }) {
+			u.freed.add(ipnet.Single(a.Addr()))
+		}
+	}
+}
+
 // tryAgain has an update look at all objects that wait.
 func (u *update) tryAgain() {
 	if !u.retry {

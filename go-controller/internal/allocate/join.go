@@ -119,7 +119,8 @@ func (u *update) releaseJoins() {
 		if n == nil {
 			continue
 		}
-		if _, ok, err := u.claimedJoin(n); ok || err != nil {
+		if claimed, ok, err := u.claimedJoin(n); ok || err != nil {
+			u.freeUnneeded(claimed, u.join.subnets)
 			u.patched[name] = true
 		}
 	}

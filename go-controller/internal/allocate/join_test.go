@@ -72,6 +72,29 @@ func TestJoinAnnotationOfNoGateway(t *testing.T) {
 	}
 }
 
+// What is needed no more was perhaps in use until the master began, so others get it after a minute.
+func TestUnneededSinceNoMasterRan(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	w.pause = 0
+	n1 := gateway("n1", 1, "100.64.1.2/24")
+	n1.Gateway = nil
+	n1.JoinAnnotated = `{"default":{"ipv4":"100.64.1.2/24"},"red.own/exit":{"ipv4":"10.0.0.4/24"},` +
+		`"red.own":{"ipv4":"100.66.0.2/24"}}`
+	n1.Annotated = annotation.MarshalNodeSubnets(prefixes("10.0.0.0/24"))
+	red := primary("red", "own", "10.77.0.0/16")
+	w.put(n1, gateway("n2", 2), pod("a", "n1"), pod("b", "n1"), red)
+	w.join("n2", "100.64.1.3/24")
+	w.address("a", "10.0.0.3")
+	w.address("b", "10.0.0.5")
+	w.put(labelled("red", true), podIn("red", "c", "n2"))
+	w.exits("red.own", "n2", "10.0.1.3/24", "100.66.0.3/24")
+	w.clock += freedFor
+	w.put(node("n9", 9)) // the time is told after an update
+	w.put(gateway("n3", 3), podIn("red", "e", "n3"))
+	w.join("n3", "100.64.1.2/24")
+	w.exits("red.own", "n3", "10.0.3.3/24", "100.66.0.2/24")
+}
+
 func TestJoinAnnotations(t *testing.T) {
 	malformed := gateway("n", 2)
 	malformed.JoinAnnotated = "garbage"

@@ -254,6 +254,10 @@ func TestSubnetsOfIdleNodes(t *testing.T) {
 	again.result(0)
 	again.inLAN(map[string]string{"c": "10.99.0.3", "e": "10.99.1.3"})
 	w.put(asking("f", "n2", "")) // n2 waits, and then nobody on it does
+	w.result(1, "Node n2: NetworkSubnetExhausted: default.lan: no subnet for the node is free in the network's subnets")
+	if got := w.told(asking("f", "n2", "")); !strings.Contains(got, "no subnet for Node n2 is free") {
+		t.Errorf("pod f is told %s", got)
+	}
 	w.drop(asking("f", "n2", ""))
 	w.drop(asking("c", "n3", ""))
 	has(w, "map[n1:[10.99.1.0/24] n3:[10.99.0.0/24]]")

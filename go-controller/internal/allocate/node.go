@@ -188,17 +188,26 @@ func (u *update) allocateNodes() {
 		}
 	}
 	for _, n := range wanting {
-		subnets, err := u.subnets.allocate(n.Name)
-		if err == nil {
+		subnets, ok := u.subnets.allocate(n.Name)
+		if ok {
 			u.grantNode(n, subnets)
 			u.patched[n.Name] = true
 			continue
 		}
 		if u.waitingNodes[n.Name] != n.UID {
-			u.problem(n, n.UID, ReasonSubnetExhausted, err.Error())
+			u.reportNoSubnet(n)
 		}
 		u.waitingNodes[n.Name] = n.UID
 	}
+}
+
+func (u *update) reportNoSubnet(n *cluster.Node) {
+	reason, ranges, who, remedy := ReasonSubnetExhausted, "the cluster subnets", "the node waits", "--cluster-subnets"
+	if !u.network.Hosts {
+		reason, ranges, who, remedy = ReasonNetworkFull, "the network's subnets", "the network's pods there wait", "subnets"
+	}
+	u.problem(n, n.UID, reason, fmt.Sprintf("no subnet for the node is free in %s %v: %s for one; widen %s or remove "+
+		"nodes; one that another node had is free after a minute", ranges, u.subnets.ranges, who, remedy))
 }
 
 // restoreNode grants a node the subnets that it had before it was deleted. When the ledger does not go back that far,

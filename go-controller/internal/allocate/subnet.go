@@ -111,20 +111,19 @@ func (p *subnetPool) overlapping(s netip.Prefix) (other netip.Prefix, holder str
 	return netip.Prefix{}, "", false
 }
 
-// allocate grants a node a free subnet of each family.
-func (p *subnetPool) allocate(node string) ([]netip.Prefix, error) {
+// allocate grants a node a free subnet of each family; ok is false when there is none in the ranges.
+func (p *subnetPool) allocate(node string) (subnets []netip.Prefix, ok bool) {
 	var out []netip.Prefix
 	for _, is4 := range p.families() {
 		s, ok := p.free(is4)
 		if !ok {
 			p.release(node, out)
-			return nil, fmt.Errorf("no subnet for the node is free in the cluster subnets %v: the node waits for one; "+
-				"widen --cluster-subnets or remove nodes; one that another node had is free after a minute", p.ranges)
+			return nil, false
 		}
 		p.hold(node, s)
 		out = append(out, s)
 	}
-	return out, nil
+	return out, true
 }
 
 // free is the next free subnet of a family. Each step skips a whole held subnet, so that the number of steps is bounded

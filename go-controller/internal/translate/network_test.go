@@ -181,3 +181,31 @@ func checkBlue(t *testing.T, m *master, network *cluster.Network) {
 		}
 	}
 }
+
+// Whoever names a pod like a node, in a namespace named like the node's bridge, takes no gateway's port away.
+func TestPodNamedAsAGatewaysPort(t *testing.T) {
+	m, p := newMaster(), newPath(1)
+	m.begin(t)
+	pod := &cluster.Pod{Name: cluster.Name{Namespace: "breth0", Name: "n2"}, UID: "u-p", Created: 9, Node: "n1"}
+	plain := &cluster.Node{Name: "n2", UID: "u-n2", Created: 2, ChassisID: "c2"}
+	gateway := *plain
+	gateway.Gateway = &annotation.L3Gateway{Bridge: "breth0", Network: "physnet", Port: "breth0_n2", MAC: ipnet.MAC{2},
+		IPs: []netip.Prefix{netip.MustParsePrefix("172.18.0.3/16")}}
+	gateway.Addrs = []netip.Addr{netip.MustParseAddr("172.18.0.3")}
+	m.settle(t, p, come(&cluster.Node{Name: "n1", UID: "u-n1", Created: 1, ChassisID: "c1"}, plain, pod)...)
+	check := func(rows int, report string) {
+		t.Helper()
+		got, err := m.Rows(nb.Owner{Kind: names.KindPod, Name: "breth0/n2"})
+		if err != nil || len(got.Rows) != rows || len(got.Reports) > 1 {
+			t.Fatalf("%d rows, reports %v, %v: want %d rows", len(got.Rows), got.Reports, err, rows)
+		}
+		if said := fmt.Sprint(got.Reports); !strings.Contains(said, report) {
+			t.Errorf("reports %v, want %q", got.Reports, report)
+		}
+	}
+	check(1, "")
+	m.settle(t, p, come(&gateway)...)
+	check(0, "would be called breth0_n2, as the port of Node n2 to its bridge breth0")
+	m.settle(t, p, come(plain)...)
+	check(1, "")
+}

@@ -78,6 +78,7 @@ func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 		for _, node := range nodes {
 			out = append(out, s.PodsOn(node.Name)...)
 		}
+		out = append(out, namesakes(s, old, now)...)
 	}
 	return out
 }
@@ -91,6 +92,9 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	node := s.Nodes[p.Node]
 	if node == nil {
 		return translate.Rows{}, nil
+	}
+	if reports := reserved(s, p); len(reports) > 0 {
+		return translate.Rows{Reports: reports}, nil
 	}
 	r := podRows{
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, pod: p, node: node,
