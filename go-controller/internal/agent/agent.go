@@ -62,7 +62,7 @@ type Agent struct {
 	outage     *outage         // what is wrong with the gateway
 	before     *before.Sysctls // what `ovnkube cleanup node` puts back
 	isGateway  atomic.Bool     // whether the node is to be one
-	told       atomic.Bool     // the Node says of its gateway what this agent found
+	reported   atomic.Bool     // the Node says of its gateway what this agent found
 	found      bool            // ovn-controller was, in its run directory; measureDaemons' own
 	noOVS      error           // that the database of Open vSwitch does not answer
 }
@@ -281,7 +281,7 @@ func (a *Agent) timedPass(ctx context.Context) error {
 
 // isAliveGateway tells whether the agent must keep a Lease: whether the node is to be a
 // gateway, and the Node's annotation has the state that this agent found.
-func (a *Agent) isAliveGateway() bool { return a.isGateway.Load() && a.told.Load() }
+func (a *Agent) isAliveGateway() bool { return a.isGateway.Load() && a.reported.Load() }
 
 // report logs the outcome of a pass, and sets it in the gate and the metrics. It logs
 // only changes.

@@ -23,15 +23,15 @@ const healthTimeout = 5 * time.Second
 // healthChecks answers load balancers, on every address of the node, whether the node
 // has endpoints of a service. One goroutine calls its methods.
 type healthChecks struct {
-	log     *slog.Logger
-	unheard prometheus.Gauge // ports that can't be listened on
-	servers map[uint16]*healthServer
-	failed  map[uint16]string // why a port can't be listened on
-	serving sync.WaitGroup
+	log      *slog.Logger
+	unserved prometheus.Gauge // ports that can't be listened on
+	servers  map[uint16]*healthServer
+	failed   map[uint16]string // why a port can't be listened on
+	serving  sync.WaitGroup
 }
 
-func newHealthChecks(log *slog.Logger, unheard prometheus.Gauge) *healthChecks {
-	return &healthChecks{log: log, unheard: unheard, servers: map[uint16]*healthServer{}, failed: map[uint16]string{}}
+func newHealthChecks(log *slog.Logger, unserved prometheus.Gauge) *healthChecks {
+	return &healthChecks{log: log, unserved: unserved, servers: map[uint16]*healthServer{}, failed: map[uint16]string{}}
 }
 
 // healthServer is the server of one port.
@@ -78,7 +78,7 @@ func (h *healthChecks) set(checks []serviceport.Check, healthy bool) {
 			delete(h.failed, port)
 		}
 	}
-	h.unheard.Set(float64(len(h.failed)))
+	h.unserved.Set(float64(len(h.failed)))
 }
 
 // doubt answers on all ports that the path to the endpoints may not be in place.

@@ -67,7 +67,7 @@ func (a *Agent) pass(ctx context.Context) error {
 	a.answerHealth(host.served, err == nil && applyErr == nil)
 	publishErr := <-published
 	if publishErr == nil && node.UID != "" {
-		a.told.Store(true)
+		a.reported.Store(true)
 	}
 	errs = append(errs, err, applyErr, publishErr, a.sweep(ctx))
 	if len(facts.Subnets) == 0 && node.UID != "" {

@@ -229,7 +229,7 @@ func TestHealthPortTaken(t *testing.T) {
 // listened on.
 func (b *bed) awaitUnheard(t *testing.T, want float64) {
 	t.Helper()
-	testkit.Eventually(t, fmt.Sprintf("%v ports are unheard", want), func() string {
+	testkit.Eventually(t, fmt.Sprintf("%v ports are unserved", want), func() string {
 		families, err := b.registry.Gather()
 		if err != nil {
 			return err.Error()
@@ -253,7 +253,7 @@ func TestHealthServers(t *testing.T) {
 		return
 	}
 	testkit.Run(t, "ip", "addr", "add", "172.18.0.2/32", "dev", "lo")
-	h := newHealthChecks(slog.New(slog.DiscardHandler), prometheus.NewGauge(prometheus.GaugeOpts{Name: "unheard"}))
+	h := newHealthChecks(slog.New(slog.DiscardHandler), prometheus.NewGauge(prometheus.GaugeOpts{Name: "unserved"}))
 	defer h.close()
 	checks := []serviceport.Check{{Port: 31000, Service: cluster.Name{Namespace: "default", Name: "web"}, Endpoints: 2}}
 	h.set(checks, true)

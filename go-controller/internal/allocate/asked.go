@@ -9,10 +9,10 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
-// told is a port that asks for what the pod was told. An interface keeps its addresses, whatever somebody writes later
-// into the annotation that asks for them. Pods of the cluster's own network ask for nothing, and in a network without
-// subnets nothing but what they ask for is known.
-func (u *update) told(p port, claimed annotation.PodNetwork) port {
+// asRecorded is a port that asks for what its pod's annotation records. An interface keeps its addresses, whatever
+// somebody writes later into the annotation that asks for them. Pods of the cluster's own network ask for nothing, and
+// in a network without subnets nothing but what they ask for is known.
+func (u *update) asRecorded(p port, claimed annotation.PodNetwork) port {
 	if u.network.Hosts || u.bare() {
 		return p
 	}
@@ -32,7 +32,7 @@ func (u *update) told(p port, claimed annotation.PodNetwork) port {
 	return p
 }
 
-// claim grants a pod the addresses of its annotation: see told.
+// claim grants a pod the addresses of its annotation: see asRecorded.
 func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) {
 	if u.bare() {
 		if err := differs(p.asked, claimed); err != nil {

@@ -70,7 +70,7 @@ func (u *update) claimPods() {
 			if !had {
 				continue
 			}
-			p = u.told(p, claimed)
+			p = u.asRecorded(p, claimed)
 			numbers, err := u.claim(p, claimed)
 			if err != nil && ok {
 				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))

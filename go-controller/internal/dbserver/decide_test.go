@@ -88,8 +88,8 @@ Servers:
 func TestParseStatus(t *testing.T) {
 	s, err := parseStatus(statusText)
 	want := []server{
-		{id: "7f2f", node: "n3", silent: 13006 * time.Millisecond}, {id: "a006", node: "n1", self: true, unheard: true},
-		{id: "8dee", node: "n3", silent: 86 * time.Millisecond}, {id: "56a7", node: "n2", unheard: true},
+		{id: "7f2f", node: "n3", silent: 13006 * time.Millisecond}, {id: "a006", node: "n1", self: true, neverHeard: true},
+		{id: "8dee", node: "n3", silent: 86 * time.Millisecond}, {id: "56a7", node: "n2", neverHeard: true},
 	}
 	if s.cluster != "59df80cb-3402-459f-9915-a6963edaea1f" || s.id != "a0063a31-1320-4f3a-a319-5a047cbd2ac9" {
 		t.Errorf("parseStatus: cluster %q, server %q, want 59df... and a006...", s.cluster, s.id)
@@ -111,9 +111,9 @@ func TestParseStatus(t *testing.T) {
 func TestRemovable(t *testing.T) {
 	r := Record{Cluster: "c1", Servers: map[string]string{"n1": "aaaa-1", "n2": "bbbb-2", "n3": "cccc-3"}}
 	three := []string{"n1", "n2", "n3"}
-	self := server{id: "aaaa", node: "n1", self: true, unheard: true}
+	self := server{id: "aaaa", node: "n1", self: true, neverHeard: true}
 	n2, n3 := server{id: "bbbb", node: "n2"}, server{id: "cccc", node: "n3"}
-	former, n4 := server{id: "dddd", node: "n3", unheard: true}, server{id: "eeee", node: "n4"}
+	former, n4 := server{id: "dddd", node: "n3", neverHeard: true}, server{id: "eeee", node: "n4"}
 	dead := func(s server) server { s.silent = time.Minute; return s }
 	for _, k := range []struct {
 		name    string

@@ -58,7 +58,7 @@ func (k *keeper) awaitContents(ctx context.Context, s status) error {
 	waited := k.waits
 	k.waits = false
 	if !concerns {
-		k.told = false
+		k.logged = false
 		return nil
 	}
 	g, err := k.global(ctx)
@@ -67,14 +67,14 @@ func (k *keeper) awaitContents(ctx context.Context, s status) error {
 		k.waits = waited || k.d.Short == "sb" // as long as nobody knows
 		return err
 	case held && g.filled:
-		k.told = false
+		k.logged = false
 		return k.releaseNorthd(ctx)
 	case g.filled || k.d.Short == "sb" && g.listens:
 		return nil
 	}
 	k.waits = true
-	if !k.told {
-		k.told = true
+	if !k.logged {
+		k.logged = true
 		k.log.Info("the database is empty: clients wait until the master and ovn-northd have filled it")
 	}
 	return nil

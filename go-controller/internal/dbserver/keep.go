@@ -52,7 +52,7 @@ type keeper struct {
 	log        *slog.Logger
 	configured string // the leadership of this server in which it configured the database: cluster, server and term
 	waits      bool   // for the database to be filled
-	told       bool   // that it waits was logged
+	logged     bool   // that it waits was logged
 }
 
 // pause is how long to wait before the next look.

@@ -31,9 +31,9 @@ type server struct {
 	id   string // the first four digits of its UUID
 	node string
 	self bool
-	// silent is how long ago it was heard of, and unheard that nothing is known of it. Only a leader knows.
-	silent  time.Duration
-	unheard bool
+	// silent is how long ago it was heard of, and neverHeard that nothing is known of it. Only a leader knows.
+	silent     time.Duration
+	neverHeard bool
 }
 
 // serverLine is a line such as
@@ -87,14 +87,14 @@ func parseStatus(text string) (s status, err error) {
 		if found == nil {
 			break // of the next section
 		}
-		v := server{id: found[1], node: filepath.Base(found[2]), unheard: true}
+		v := server{id: found[1], node: filepath.Base(found[2]), neverHeard: true}
 		v.self = strings.Contains(found[3], "(self)")
 		if last := lastMessage.FindStringSubmatch(found[3]); last != nil {
 			ms, err := strconv.ParseInt(last[1], 10, 64)
 			if err != nil {
 				return s, fmt.Errorf("reading %q: %w", line, err)
 			}
-			v.silent, v.unheard = time.Duration(ms)*time.Millisecond, false
+			v.silent, v.neverHeard = time.Duration(ms)*time.Millisecond, false
 		}
 		s.servers = append(s.servers, v)
 	}
@@ -148,4 +148,4 @@ func formerOf(v server, nodes []string, r Record) bool {
 }
 
 // answers tells whether the leader has heard of the server in the time of two elections.
-func (v server) answers() bool { return v.self || !v.unheard && v.silent < 2*electionTimer }
+func (v server) answers() bool { return v.self || !v.neverHeard && v.silent < 2*electionTimer }

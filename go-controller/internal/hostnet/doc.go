@@ -3,6 +3,7 @@
 // items of package hostplan, and Watch tells of changes.
 //
 // Below it, item compares and applies links, addresses, routes, neighbours and
-// sysctls, nft does the same with nftables, conntrack forgets flows, and nic
-// moves what a NIC has onto a bridge.
+// sysctls, nft does the same with nftables, xtables reads the rules of the old
+// iptables, conntrack forgets flows, nic moves what a NIC has onto a bridge,
+// and before records the sysctls that were there first.
 package hostnet

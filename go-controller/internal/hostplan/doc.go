@@ -1,6 +1,6 @@
 // Package hostplan says what a node should look like: the Open vSwitch rows,
 // and the links, addresses, routes, neighbours and sysctls of its kernel, as
-// plain values. Rooms below it (encap, mgmtport) each compute their part from
+// plain values. Each room below it computes its part from
 // Facts and the configuration with a function of the form
 //
 //	func Plan(f hostplan.Facts, c config.Node) (hostplan.Plan, error)

@@ -12,4 +12,13 @@
 //   - manifest: objects from files
 //   - selector: label selectors from flags
 //   - permissions: what each daemon may do, derived from the rows of kinds
+//   - attachment: definitions of networks, and which of them a pod asks for, as text
+//   - tenants: the tenants of namespaces, as `ovnkube tenant` changes them
+//   - settings: the ConfigMap in which the master publishes its settings
+//   - database: the addresses of databases that run in pods, and the record of each Raft cluster
+//   - certificates: certificates of databases and their clients
+//   - remote: asking daemons through the API server, for `kubectl northbound`
+//   - review: who is asking, and whether they may
+//   - snapshot: a cluster's objects in one manifest
+//   - cleanup: what `ovnkube cleanup` takes back of the API server
 package kube

@@ -1,10 +1,12 @@
 package master
 
 import (
+	"context"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // headroom is how many bytes of garbage may always gather before a collection. By default Go collects when there is as
@@ -56,6 +58,46 @@ func (c *collector) settle() {
 	c.least = leastPercent
 	c.mu.Unlock()
 	debug.FreeOSMemory()
+}
+
+// After a burst the memory of its garbage stays with the process until the next collection, which may be hours away. So
+// it is returned when at most restBytes were allocated in restTime.
+const (
+	restBytes = 4 << 20
+	restTime  = 10 * time.Second
+)
+
+// releaseAtRest returns the memory of garbage after each burst that leaves more than headroom of it, until ctx ends.
+func (c *collector) releaseAtRest(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	var before, released uint64 // bytes that had been allocated
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := figure(allocated)
+		if now-before <= restBytes && now-released > headroom {
+			c.release()
+			released = now
+		}
+		before = now
+	}
+}
+
+// allocated is the metric of all bytes that were ever allocated.
+const allocated = "/gc/heap/allocs:bytes"
+
+// release returns the memory of what is garbage now, unless the operator has decided about collections.
+func (c *collector) release() {
+	c.mu.Lock()
+	stopped := c.stopped
+	c.mu.Unlock()
+	if !stopped {
+		debug.FreeOSMemory()
+	}
 }
 
 // figure reads a metric of the Go runtime that is a whole number.

@@ -1,10 +1,12 @@
 package master
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
@@ -56,4 +58,28 @@ func TestKeepHeadroom(t *testing.T) {
 	if now := figure("/gc/gogc:percent"); now != 70 {
 		t.Errorf("GOGC is %d, want the 70 that somebody set", now)
 	}
+}
+
+// The memory of a burst's garbage is returned when the burst is over, and not before.
+func TestReleaseAtRest(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	c := keepHeadroom()
+	defer c.stop()
+	debug.SetGCPercent(-1) // no collection but that of release
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.releaseAtRest(ctx, 50*time.Millisecond) }()
+	defer func() { cancel(); <-done }()
+	cycles, before := figure("/gc/cycles/forced:gc-cycles"), figure(allocated)
+	garbage := make([]byte, 2*headroom)
+	testkit.Eventually(t, "a collection", func() string {
+		if figure("/gc/cycles/forced:gc-cycles") == cycles {
+			return "none yet"
+		}
+		return ""
+	})
+	if grown := figure(allocated) - before; grown < 2*headroom {
+		t.Errorf("it came after %d bytes", grown)
+	}
+	runtime.KeepAlive(garbage)
 }

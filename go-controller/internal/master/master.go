@@ -93,6 +93,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	run(&wg, func() { limits.Keep(ctx, log) })
+	run(&wg, func() { m.garbage.releaseAtRest(ctx, restTime) })
 	run(&wg, func() { server.Run(ctx) })
 	run(&wg, func() {
 		tlsfiles.WatchExpiry(ctx, c.NB.Keys, func(part string, at float64) {

@@ -59,7 +59,7 @@ func (l *Loop) batch() *batch {
 		l.dirty.take(time.Now(), filling{l, b})
 	}
 	b.Settle()
-	if b.Hold && b.Disinherit(l.session.Owners()) {
+	if b.Hold && b.ReleaseReused(l.session.Owners()) {
 		l.guard.review = true
 	}
 	l.settled(b)

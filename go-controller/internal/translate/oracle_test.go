@@ -33,8 +33,8 @@ func newMasterOf(c config.Cluster, networks ...*cluster.Network) *master {
 	return m
 }
 
-// perhapsTenants is the configuration of a small cluster that has tenants for every third seed.
-func perhapsTenants(seed uint64) config.Cluster {
+// someTenants is the configuration of a small cluster that has tenants for every third seed.
+func someTenants(seed uint64) config.Cluster {
 	c := smallCluster()
 	c.Multitenant = seed%3 == 0
 	return c
@@ -240,7 +240,7 @@ func TestIncrementalEqualsFull(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			m := newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
+			m := newMasterOf(someTenants(seed), blue(smallCluster().Subnets...))
 			n := 0
 			p := newPath(seed)
 			p.primary = seed%4 == 1
@@ -259,9 +259,9 @@ func TestRestart(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			p, m := newPath(seed), newMasterOf(perhapsTenants(seed), blue(smallCluster().Subnets...))
+			p, m := newPath(seed), newMasterOf(someTenants(seed), blue(smallCluster().Subnets...))
 			run(t, p, m, 150, func() {})
-			again := unstarted(perhapsTenants(seed), blue(smallCluster().Subnets...))
+			again := unstarted(someTenants(seed), blue(smallCluster().Subnets...))
 			again.db = m.db
 			for r, o := range p.objects {
 				again.Step([]cluster.Event{{Ref: r, New: o}})

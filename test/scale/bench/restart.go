@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/northbound-net/northbound/test/scale/load"
+	"github.com/northbound-net/northbound/test/scale/process"
 	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
@@ -65,11 +66,25 @@ func (b *bench) grow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	calm, err := b.atRest(ctx)
+	if err != nil {
+		return err
+	}
 	b.report.add("restart", "burst up to that many pods", "%.0f pods/s", perSecond(missing, annotated.Sub(began))).
 		beside("%d more, %d in all; %s of the master's CPU time each", missing, b.pods, perPod(u.CPU-before.CPU, missing))
-	b.report.add("restart", "memory of the master before (RSS)", "%s", megabytes(u.RSS)).beside("at most %s; %d pods",
-		megabytes(u.Peak), b.pods)
+	b.report.add("restart", "memory of the master before (RSS)", "%s", megabytes(calm.RSS)).beside(
+		"just after the burst %s, at most %s; %d pods", megabytes(u.RSS), megabytes(u.Peak), b.pods)
 	return nil
+}
+
+// atRest is what the master uses half a minute after a burst: it has returned the memory of garbage by then.
+func (b *bench) atRest(ctx context.Context) (process.Usage, error) {
+	select {
+	case <-ctx.Done():
+		return process.Usage{}, ctx.Err()
+	case <-time.After(30 * time.Second):
+	}
+	return b.master.Usage()
 }
 
 // again stops the master and returns the counts before it starts again.

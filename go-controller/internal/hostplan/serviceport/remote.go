@@ -92,7 +92,7 @@ func (p *planner) remoteBackends(s serving, port cluster.ServicePort, w target) 
 	if len(nodes) > 1 {
 		nodes = assignBuckets(weighted(nodes, times), hostplan.RemoteBuckets)
 	}
-	p.spread(hostplan.ServiceEntry{
+	p.choose(hostplan.ServiceEntry{
 		Protocol: w.protocol, At: nodePortAt(is4, port.NodePort), From: ipnet.Single(from),
 	}, nodes, kinds{hostplan.RemoteEntry, hostplan.RemoteShareEntry, hostplan.RemoteStickEntry}, w.sticky)
 }

@@ -224,7 +224,7 @@ func (p *planner) serve(at netip.AddrPort, w target) bool {
 		return true
 	}
 	p.entries = append(p.entries, hostplan.ServiceEntry{Kind: hostplan.InsideEntry, Protocol: w.protocol, At: at})
-	p.spread(e, w.backends, kinds{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}, w.sticky)
+	p.choose(e, w.backends, kinds{hostplan.LocalEntry, hostplan.ShareEntry, hostplan.StickEntry}, w.sticky)
 	return true
 }
 
@@ -232,9 +232,9 @@ func (p *planner) serve(at netip.AddrPort, w target) bool {
 // of several.
 type kinds struct{ only, share, stick hostplan.ServiceEntryKind }
 
-// spread sends connections to an entry's place to the only backend, or to that of their
+// choose sends connections to an entry's place to the only backend, or to that of their
 // bucket.
-func (p *planner) spread(e hostplan.ServiceEntry, backends []netip.AddrPort, k kinds, sticky bool) {
+func (p *planner) choose(e hostplan.ServiceEntry, backends []netip.AddrPort, k kinds, sticky bool) {
 	switch {
 	case len(backends) == 1:
 		e.Kind = k.only

@@ -63,7 +63,7 @@ func host(i int, v4 bool, number uint64) netip.Addr {
 	return a
 }
 
-// Management is as whom the i-th node's host connects to pods.
+// Management is the source address of the i-th node's host when it connects to pods.
 func Management(i int, v4 bool) netip.Addr { return host(i, v4, 2) }
 
 // nodeAddress is the i-th node's own.

@@ -9,11 +9,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// Disinherit takes the addresses of ports that the batch writes out of the address sets of stale owners, which want
+// ReleaseReused takes the addresses of ports that the batch writes out of the address sets of stale owners, which want
 // nothing and whose removal waits. A policy that holds only because its removal waits must not allow the traffic of a
 // new pod that was granted a former pod's address. The owners are those in the database. The change of a set is part of
 // the plan of the port: the two are written, or refused, together. reserved is true if such an address is reserved.
-func (b *Batch) Disinherit(owners []nb.Owner) (reserved bool) {
+func (b *Batch) ReleaseReused(owners []nb.Owner) (reserved bool) {
 	given := b.given()
 	if len(given) == 0 {
 		return false
