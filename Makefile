@@ -22,7 +22,7 @@ build: ## build ovnkube, with the links of its classic names, ovn_cni and kubect
 	@test/build.sh product
 
 .PHONY: modules
-modules: ## download the Go modules that builds and tests need
+modules: ## download the Go modules that the product, the sandbox and their tests need
 	@test/need.sh go
 	@test/modules.sh . test
 

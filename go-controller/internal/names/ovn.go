@@ -97,6 +97,12 @@ const (
 	PolicyPin    = 200  // and the length of the subnet more: pods that are pinned to gateways
 )
 
+// The UDP ports of tunnels between nodes.
+const (
+	GenevePort = 6081 // RFC 8926 section 3.3
+	VXLANPort  = 4789 // RFC 7348 section 5
+)
+
 // RouterToSwitch is the distributed router's port to a node switch.
 func RouterToSwitch(nodeSwitch string) string { return "rtos-" + nodeSwitch }
 

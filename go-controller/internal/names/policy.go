@@ -22,6 +22,7 @@ const (
 	ACLPolicyAllow     = 31002 // what a rule of a NetworkPolicy allows
 	ACLPolicyLogged    = 31001 // the same as ACLPolicyDeny, in a namespace that logs it
 	ACLPolicyDeny      = 31000 // all else of an isolated pod
+	ACLLeakGuard       = 1000  // the only ACL of an external switch: nothing leaves with a pod's own address
 )
 
 // Tiers of ACLs (ovn-nb(5), ACL tier), asked in their order. What policies have nothing to do with is in tier 0, as

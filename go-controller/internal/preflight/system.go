@@ -9,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // oldestKernel is the first with what the nftables rules need.
@@ -150,17 +151,19 @@ func Ports(c Config) (out []Port) {
 	return out
 }
 
-// tunnelPort is the destination port of tunnels (RFC 8926 section 3.3, RFC 7348 section 5).
+// tunnelPort is the destination port of tunnels.
 func tunnelPort(encapType string) string {
 	if encapType == config.EncapVXLAN {
-		return ":4789"
+		return fmt.Sprintf(":%d", names.VXLANPort)
 	}
-	return ":6081"
+	return fmt.Sprintf(":%d", names.GenevePort)
 }
 
 // ownTunnels lists the interfaces with which Open vSwitch's kernel module listens for tunnels.
 func ownTunnels() map[string]string {
-	return map[string]string{":6081": "genev_sys_6081", ":4789": "vxlan_sys_4789"}
+	return map[string]string{
+		tunnelPort(config.EncapGeneve): "genev_sys_6081", tunnelPort(config.EncapVXLAN): "vxlan_sys_4789",
+	}
 }
 
 func checkPorts(c Config, f Facts) doctor.Finding {

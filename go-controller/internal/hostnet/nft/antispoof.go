@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // The chains of hostplan.AntiSpoof in our table.
@@ -45,7 +46,7 @@ const loopback = "lo"
 // other node asks for the NIC's MAC from that address, too. Nobody takes a solicitation that was forwarded (RFC 4861
 // section 7.1.1).
 func antiSpoofRules(a hostplan.AntiSpoof) (out []rule) {
-	for _, port := range []uint16{4789, 6081} { // RFC 7348 section 5, RFC 8926 section 3.3
+	for _, port := range []uint16{names.VXLANPort, names.GenevePort} {
 		about := fmt.Sprintf("tunnels to port %d from %s", port, a.Link)
 		out = append(out, rule{antiSpoofChain, about, tunnels(a.Link, port)})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Cookie marks our flows on external bridges ("nbgw" in ASCII).
@@ -46,14 +47,13 @@ const (
 	redirect              = 137
 )
 
-// tunnelPort is the UDP port of a type of tunnel: RFC 8926 section 3.3, RFC 7348
-// section 5.
+// tunnelPort is the UDP port of a type of tunnel.
 func tunnelPort(encapType string) (port int, ok bool) {
 	switch encapType {
 	case config.EncapGeneve:
-		return 6081, true
+		return names.GenevePort, true
 	case config.EncapVXLAN:
-		return 4789, true
+		return names.VXLANPort, true
 	}
 	return 0, false
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// leakPriority is the priority of the only ACL of an external switch.
-const leakPriority = 1000
-
 // leakGuard drops packets that the gateway router would send out with the address of a pod, or of the join switch, as
 // the source. SNAT leaves packets as they are that conntrack can't classify, such as an ICMP error without a connection
 // or an unknown protocol. So does it with packets to the ports of tunnels (RFC 8926, RFC 7348): from the node's address
@@ -23,9 +20,9 @@ func (r gatewayRows) leakGuard() nb.Row {
 	}
 	inside = append(inside, r.state.Config.JoinSubnets...)
 	return r.Row(names.RoleLeakGuard, &nbdb.ACL{
-		Priority: leakPriority, Direction: nbdb.ACLDirectionFromLport,
-		Match: fmt.Sprintf("inport == %q && (%s || udp.dst == {4789, 6081})", names.ExternalToRouter(r.node.Name),
-			from(inside)),
+		Priority: names.ACLLeakGuard, Direction: nbdb.ACLDirectionFromLport,
+		Match: fmt.Sprintf("inport == %q && (%s || udp.dst == {%d, %d})", names.ExternalToRouter(r.node.Name), from(inside),
+			names.VXLANPort, names.GenevePort),
 		Action: nbdb.ACLActionDrop,
 	}, r.In(nbdb.LogicalSwitchTable, names.RoleExternal, "acls"))
 }
