@@ -54,8 +54,8 @@ func (f Failure) MissingParent() (s nb.Slot, ok bool) {
 // NewBatch is an empty batch for a database as v shows it. claim, unless nil, is called with the rows that each owner
 // wants.
 func (c *Core) NewBatch(v nb.View, claim func([]nb.Row)) *Batch {
-	return &Batch{Full: FullOps, core: c, view: v, claim: claim, inserted: nb.Scope{},
-		verdicts: map[nb.Owner]verdict{}}
+	return &Batch{Full: FullOps, Hold: c.State.Held.Any || c.State.Held.Multi, core: c, view: v, claim: claim,
+		inserted: nb.Scope{}, verdicts: map[nb.Owner]verdict{}}
 }
 
 // FullOps is the number of operations at which a transaction is full.

@@ -4,10 +4,43 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
+
+// PoliciesIn is which policies a database with these owners has. Which policies isolate pods is not known: many have no
+// rows of their own.
+func PoliciesIn(v nb.View, owners []nb.Owner) (out cluster.HeldPolicies) {
+	for _, o := range owners {
+		out.Any = out.Any || o.Kind == names.KindIsolation
+		out.Multi = out.Multi || o.Kind == names.KindNetworkIsolation
+	}
+	shared := v.Owned(nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
+	out.Logged = slices.ContainsFunc(shared, func(r nb.Ref) bool { return r.Table == nbdb.MeterTable })
+	return out
+}
+
+// Hold has policies go on that a removal keeps as long as it waits: those of there, the result of PoliciesIn when the
+// removal was first put off, and those of the owners that are still held back. changed is true when others went on
+// until now: what stayed because of them may go.
+func (c *Core) Hold(there cluster.HeldPolicies, held map[nb.Owner]bool) (changed bool) {
+	for o := range held {
+		there.Tiered = there.Tiered || o.Kind == names.KindClusterPolicy || o.Kind == names.KindTenant
+	}
+	changed = c.State.Held != there
+	c.State.Held = there
+	return changed
+}
+
+// Release is Hold of nothing.
+func (c *Core) Release() (changed bool) { return c.Hold(cluster.HeldPolicies{}, nil) }
+
+// Keeps is true when an owner has rows that may keep something while removals wait: addresses that are reserved.
+func Keeps(v nb.View, o nb.Owner) bool {
+	return slices.ContainsFunc(v.Owned(o), func(r nb.Ref) bool { return r.Table == nbdb.AddressSetTable })
+}
 
 // holding is the part of a plan that takes nothing from policies whose removal waits: no port leaves a group, no group
 // or set of a selector is deleted, and no reserved address leaves a set. A port that is deleted leaves its groups.

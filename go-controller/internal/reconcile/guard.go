@@ -10,20 +10,15 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
-	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // guard holds back owners that want nothing any more, when a full pass would remove many rows. An API server that lists
 // only part of a cluster must not cost that cluster its network.
 type guard struct {
-	held   map[nb.Owner]bool
-	review bool // the owners or the approval may have changed
-	// isolates is true when pods were isolated. Which policies did that is not known: many have no rows of their own.
-	isolates bool
-	multi    bool // the same in other networks than the cluster's own
-	logs     bool // there was a meter of ACLs that log
-
-	reported string // the digest in the last Event
+	held     map[nb.Owner]bool
+	review   bool                 // the owners or the approval may have changed
+	there    cluster.HeldPolicies // when the full pass began
+	reported string               // the digest in the last Event
 }
 
 // holdBack decides which owners the full pass leaves alone.
@@ -42,32 +37,20 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 	for _, o := range r.Owners {
 		l.guard.held[o] = true
 	}
-	l.guard.isolates = slices.ContainsFunc(owners, func(o nb.Owner) bool { return o.Kind == names.KindIsolation })
-	l.guard.multi = slices.ContainsFunc(owners, func(o nb.Owner) bool { return o.Kind == names.KindNetworkIsolation })
-	cluster := l.session.View().Owned(nb.Owner{Kind: names.KindCluster, Name: names.ClusterOwner})
-	l.guard.logs = slices.ContainsFunc(cluster, func(r nb.Ref) bool { return r.Table == nbdb.MeterTable })
-	l.Core.State.Held = l.guard.policies()
+	l.guard.there = core.PoliciesIn(l.session.View(), owners)
+	l.Core.Hold(l.guard.there, l.guard.held)
 	l.hold(r)
 	l.Log.Error("the removal of many rows waits for ovnkube approve", "rows", r.Rows, "of", r.Of, "owners",
 		len(r.Owners), "digest", r.Digest())
 }
 
-// release holds nothing back any more.
-func (l *Loop) release() {
+// release holds nothing back any more. changed is that of core.Release.
+func (l *Loop) release() (changed bool) {
 	l.guard = guard{}
-	l.Core.State.Held = l.guard.policies()
 	l.Core.Ledger().Reserve(nil)
 	l.heldBack.Store(nil)
 	l.Metrics.HeldBack.Set(0)
-}
-
-// policies is which policies are, or may be, among what is held back.
-func (g *guard) policies() cluster.HeldPolicies {
-	out := cluster.HeldPolicies{Any: g.isolates, Logged: g.logs, Multi: g.multi}
-	for o := range g.held {
-		out.Tiered = out.Tiered || o.Kind == names.KindClusterPolicy || o.Kind == names.KindTenant
-	}
-	return out
+	return l.Core.Release()
 }
 
 // ReasonHeldBack is the reason of the Event about what is held back. The Event is on the namespace whose UID stands for
@@ -78,7 +61,7 @@ const ReasonHeldBack = "RemovalHeldBack"
 // still run, with the address in its row.
 func (l *Loop) hold(r core.Removal) {
 	if l.Core.Ledger().Reserve(l.unclaimed()) {
-		l.compareSets()
+		l.compareKept()
 	}
 	err := fmt.Errorf("the removal of %d of %d rows waits: ovnkube approve --digest %s removes them", r.Rows, r.Of,
 		r.Digest())
@@ -99,18 +82,18 @@ func (l *Loop) reviewHeld() {
 	l.guard.review = false
 	r := l.Core.Removal(l.session.View(), l.session.Owners())
 	approved := l.session.Approved() == r.Digest()
-	before := l.Core.State.Held
+	var changed bool
 	if r.Large() && !approved {
 		l.hold(r)
-		l.Core.State.Held = l.guard.policies()
+		changed = l.Core.Hold(l.guard.there, l.guard.held)
 	} else {
 		l.Log.Warn("rows that were held back are removed", "rows", r.Rows, "of", r.Of, "approved", approved)
 		for o := range l.guard.held {
 			l.dirty.add(o, fullPass)
 		}
-		l.release()
+		changed = l.release()
 	}
-	if before != l.Core.State.Held { // what stayed because of policies may go
+	if changed {
 		l.compareAll(l.session.Owners())
 	}
 }
@@ -131,11 +114,10 @@ func (l *Loop) unclaimed() []names.Range {
 	})
 }
 
-// compareSets marks as dirty the owners of address sets, which may still have addresses that are not reserved any more.
-func (l *Loop) compareSets() {
-	view := l.session.View()
+// compareKept marks as dirty the owners that may still keep what is not reserved any more.
+func (l *Loop) compareKept() {
 	for _, o := range l.session.Owners() {
-		if slices.ContainsFunc(view.Owned(o), func(r nb.Ref) bool { return r.Table == nbdb.AddressSetTable }) {
+		if core.Keeps(l.session.View(), o) {
 			l.dirty.add(o, fullPass)
 		}
 	}

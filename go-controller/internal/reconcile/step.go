@@ -46,7 +46,6 @@ func (l *Loop) batch() *batch {
 		return b
 	}
 	b.Batch = l.Core.NewBatch(l.session.View(), l.session.Claim)
-	b.Hold = l.Core.State.Held.Any || l.Core.State.Held.Multi
 	for len(l.halves) > 0 && len(b.Plans) == 0 {
 		for _, o := range l.halves[0] {
 			b.causes[o] = clusterChange
