@@ -72,7 +72,7 @@ func reduced(k kinds.Kind, o runtime.Object) (object, error) {
 		out["spec"] = only(part(raw, "spec"), "podCIDR", "podCIDRs", "taints", "unschedulable")
 		out["status"] = only(part(raw, "status"), "addresses", "conditions")
 	default: // kinds of the network
-		for _, field := range []string{"spec", "status", "addressType", "endpoints", "ports"} {
+		for _, field := range kept() {
 			if v, ok := raw[field]; ok {
 				out[field] = v
 			}
@@ -80,6 +80,9 @@ func reduced(k kinds.Kind, o runtime.Object) (object, error) {
 	}
 	return out, nil
 }
+
+// kept lists what kinds of the network have besides metadata. All of it is about the network.
+func kept() []string { return []string{"spec", "status", "addressType", "endpoints", "ports"} }
 
 // part is an object within an object; empty if there is none.
 func part(o object, field string) object {

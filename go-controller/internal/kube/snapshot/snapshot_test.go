@@ -3,12 +3,15 @@ package snapshot
 import (
 	"encoding/json"
 	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -78,6 +81,22 @@ func TestReduced(t *testing.T) {
 		after, problemsAfter := k.Decode(again)
 		if !before.Equal(after) || len(problems) != len(problemsAfter) {
 			t.Errorf("%s: decoded\n%+v %v\nthe reduced one\n%+v %v", kind, before, problems, after, problemsAfter)
+		}
+	}
+}
+
+// No kind has a field that nobody has decided about.
+func TestEveryFieldIsKept(t *testing.T) {
+	for _, k := range kinds.All() {
+		typ := reflect.TypeOf(k.New()).Elem()
+		if typ == reflect.TypeOf(unstructured.Unstructured{}) {
+			continue // their schemas have spec and status alone
+		}
+		for i := range typ.NumField() {
+			field, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if field != "" && field != "metadata" && !slices.Contains(kept(), field) {
+				t.Errorf("%s: field %s is left out", k.Kind, field)
+			}
 		}
 	}
 }
