@@ -62,9 +62,9 @@ func LBGroupOwner(name string) (k Kind, owner, role string, ok bool) {
 	return KindCluster, Network(network).Owner(name), role, ok && further && (name == ClusterOwner || name == UserOwner)
 }
 
-// The client's address that a server on a node's host network sees, when a connection comes to it through a service and
-// that same node's kernel. Link-local (RFC 3927) and unique local (RFC 4193), they mean the same on every node and never
-// leave one.
+// The client's address that a server on a node's host network sees, when a connection comes to it through a service
+// and that same node's kernel. Link-local (RFC 3927) and unique local (RFC 4193), they mean the same on every node and
+// never leave one.
 const (
 	HairpinSource4 = "169.254.169.6"
 	HairpinSource6 = "fd69::6"
