@@ -244,7 +244,7 @@ func TestPolicyDiffDelete(t *testing.T) {
 func TestPolicyCheckNodePort(t *testing.T) {
 	const file = "testdata/policy-check.in.yaml"
 	got := ovnkube(t.Context(), nil, "policy", "check", "-f", file, "desk/probe", "node/n2:30081")
-	if !strings.Contains(got.stdout, "30081 is a node port of svc/shop/kept: nobody asks here") {
+	if !strings.Contains(got.stdout, "30081 is a node port of svc/shop/kept: whether its pods") {
 		t.Errorf("%s", got)
 	}
 }

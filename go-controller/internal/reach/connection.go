@@ -81,9 +81,9 @@ func (c *Cluster) connections(q Question) (out []connection, notes []string, err
 	}
 	notes = append(notes, more...)
 	if svc := c.nodePort(to[0], q.Port); svc != nil {
-		notes = append(notes, fmt.Sprintf("%d is a node port of svc/%s: not asked here: whether its pods admit clients that "+
-			"come through it. They see the management port's address of node/%s, with source ports %s", q.Port.Number, svc.Name,
-			to[0].node, names.SNATPorts))
+		notes = append(notes, fmt.Sprintf("%d is a node port of svc/%s: whether its pods admit clients that come through "+
+			"it is not asked here. They see the management port's address of node/%s, with source ports %s", q.Port.Number,
+			svc.Name, to[0].node, names.SNATPorts))
 	}
 	return out, notes, nil
 }
