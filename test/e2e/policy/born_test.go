@@ -43,8 +43,7 @@ type nursery struct {
 	kills          atomic.Int64 // of the master
 	flooded        atomic.Int64 // datagrams that pods have sent
 	sent, received atomic.Int64 // datagrams to the pods, and what came back
-	mu             sync.Mutex
-	from           map[netip.Addr]int // datagrams from pods
+	arrivals                    // datagrams from pods
 }
 
 // born makes pods under a default deny. Of a minute's pods the master is killed in the middle, if kill is set. Where
@@ -61,8 +60,8 @@ func (b *bed) born(t *testing.T, suffix string, kill bool) {
 	b.makePolicy(t, out, "deny", deny(networkingv1.PolicyTypeEgress))
 	b.makePod(t, serverPod(open, "peer", away, nil))
 	b.awaitPod(t, open, "peer")
-	n := &nursery{bed: b, peer: b.inside(t, open, "peer", away), peerIPs: b.pods[open+"/peer"], from: map[netip.Addr]int{}}
-	n.listen(t)
+	n := &nursery{bed: b, peer: b.inside(t, open, "peer", away), peerIPs: b.pods[open+"/peer"]}
+	n.listen(t, n.peer)
 	if n.raise(t, open, true, true); n.total() == 0 || n.received.Load() == 0 {
 		t.Fatalf("of a pod that no policy applies to %d datagrams arrive, and %d are answered: the test shows nothing",
 			n.total(), n.received.Load())
@@ -119,47 +118,7 @@ func (n *nursery) raiseAll(t *testing.T, in, out string, kill bool) {
 func (n *nursery) killMaster(t *testing.T) {
 	t.Helper()
 	n.kills.Add(1)
-	if err := n.Restart(t.Context(), "master", syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
-}
-
-// listen counts datagrams from pods to the peer, until the test ends.
-func (n *nursery) listen(t *testing.T) {
-	t.Helper()
-	var l net.PacketConn
-	must(t, n.peer.Within(func() (err error) {
-		l, err = net.ListenPacket("udp", fmt.Sprint(":", sinkPort))
-		return err
-	}))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		buf := make([]byte, 2048)
-		for {
-			_, from, err := l.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			n.mu.Lock()
-			n.from[netip.MustParseAddrPort(from.String()).Addr().Unmap()]++
-			n.mu.Unlock()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-done
-	})
-}
-
-// total is how many datagrams of pods have arrived.
-func (n *nursery) total() (sum int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, count := range n.from {
-		sum += int64(count)
-	}
-	return sum
+	n.bed.killMaster(t)
 }
 
 // raise makes a pod and removes it again. If it receives, it is sent datagrams from when it has its addresses, which is

@@ -7,6 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +30,8 @@ const (
 
 // A datagram that is larger than the MTU arrives where a rule allows its port, if OVN finds ports in connection
 // tracking (--acl-ct-translation), and not at another port. An OVN that cannot loses it, as docs/features/policy.md
-// says.
+// says. A ClusterNetworkPolicy that denies the port denies all fragments, too: else whoever splits a datagram so that its
+// port is in none of them would get around it.
 func TestFragments(t *testing.T) {
 	b := up(t, "fragments", "--acl-ct-translation")
 	udp, port := corev1.ProtocolUDP, intstr.FromInt32(lowPort)
@@ -63,6 +67,57 @@ func TestFragments(t *testing.T) {
 			t.Errorf("%s: at another port %v by size arrived, want none", ip, have)
 		}
 	}
+	if n := fragments(t, to); (n > 0) != (large > 0) {
+		t.Errorf("%d fragments arrived, and %d large datagrams: the count of the pod's kernel shows nothing", n, large)
+	}
+	b.denyFragments(t, from, to)
+}
+
+// denyFragments denies the port that a NetworkPolicy allows: neither a datagram nor a fragment of one reaches the pod.
+func (b *bed) denyFragments(t *testing.T, from, to machines.Namespace) {
+	t.Helper()
+	machines.InstallClusterPolicies(t, b.Cluster)
+	machines.Kubectl(t, b.Cluster, clusterPolicy("no-port", "Admin", 1,
+		"{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: server}}}}", fmt.Sprintf("ingress: [{action: Deny, "+
+			"from: [{namespaces: {}}], protocols: [{udp: {destinationPort: {number: %d}}}]}]", lowPort)), "apply", "-f", "-")
+	b.awaitRows(t, "no-port", true)
+	machines.FlowsInSync(t, b.Cluster)
+	for _, ip := range b.pods[shop+"/server"] {
+		before := fragments(t, to)
+		if have := arrived(t, from, to, netip.AddrPortFrom(ip, lowPort), 0); len(have) > 0 {
+			t.Errorf("%s: at the denied port %v by size arrived, want none", ip, have)
+		}
+		if now := fragments(t, to); now != before {
+			t.Errorf("%s: %d fragments arrived, want none", ip, now-before)
+		}
+	}
+}
+
+// fragments counts the fragments that a pod has received, of both address families (proc(5), /proc/net/snmp).
+func fragments(t *testing.T, in machines.Namespace) (n int) {
+	t.Helper()
+	must(t, in.Within(func() error {
+		v4, err := os.ReadFile("/proc/thread-self/net/snmp")
+		if err != nil {
+			return err
+		}
+		v6, err := os.ReadFile("/proc/thread-self/net/snmp6")
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(string(v4), "\n") // names, and below them values
+		values := strings.Fields(lines[1])
+		_, after, _ := strings.Cut(string(v6), "Ip6ReasmReqds")
+		for _, value := range []string{values[slices.Index(strings.Fields(lines[0]), "ReasmReqds")], strings.Fields(after)[0]} {
+			count, err := strconv.Atoi(value)
+			if err != nil {
+				return err
+			}
+			n += count
+		}
+		return nil
+	}))
+	return n
 }
 
 // arrived sends datagrams of both sizes, and counts those that arrive. It waits for as many as are wanted, and then a

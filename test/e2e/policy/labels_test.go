@@ -43,7 +43,8 @@ type talk struct {
 }
 
 // labels changes labels of both ends of connections, of their namespace, and policies. While policies allow the
-// connections, no packet is lost. When they do no longer, the connections are cut.
+// connections, no packet is lost. When they do no longer, the connections are cut. Pods that no policy allows reach
+// nobody meanwhile. The master is killed in the middle.
 func (b *bed) labels(t *testing.T) {
 	const namespace = "labels"
 	b.makeNamespace(t, namespace, map[string]string{"shade": "light"})
@@ -60,7 +61,9 @@ func (b *bed) labels(t *testing.T) {
 		to := netip.AddrPortFrom(ip, lowPort)
 		talks = append(talks, overUDP(t, inside, to), overTCP(t, inside, to))
 	}
+	end := b.neverArrive(t, namespace)
 	b.unbroken(t, namespace, talks)
+	end()
 	b.relabel(t, namespace, "client", "")
 	cut(t, talks)
 }
@@ -161,9 +164,9 @@ func (b *bed) relabel(t *testing.T, namespace, pod, role string) {
 // unbroken changes labels and policies while the connections are in use.
 func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 	t.Helper()
-	number := intstr.FromInt32(lowPort)
-	ports := []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP), Port: &number},
-		{Protocol: new(corev1.ProtocolUDP), Port: &number}}
+	port := intstr.FromInt32(lowPort)
+	ports := []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP), Port: &port},
+		{Protocol: new(corev1.ProtocolUDP), Port: &port}}
 	changes := []func(){
 		func() { b.relabel(t, namespace, "client", "api") },
 		func() { b.relabel(t, namespace, "server", "cache") },
@@ -175,7 +178,11 @@ func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 		func() { b.editPolicies(t, namespace) },
 	}
 	var steps []func()
-	for i := range machines.Number(t, windowChanges, relabelled) {
+	number := machines.Number(t, windowChanges, relabelled)
+	for i := range number {
+		if i == number/2 {
+			steps = append(steps, func() { b.killMaster(t) })
+		}
 		steps = append(steps, changes[i%uint64(len(changes))])
 	}
 	b.during(t, talks, steps...)

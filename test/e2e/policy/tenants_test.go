@@ -96,8 +96,8 @@ func (b *bed) reach(t *testing.T, what string, want bool, ways []way, clients ..
 
 // bornApart makes pods that send to, and are sent to from, a pod of another tenant from their first instant.
 func (b *bed) bornApart(t *testing.T) {
-	n := &nursery{bed: b, peer: b.inside(t, shop, "mate", away), peerIPs: b.pods[shop+"/mate"], from: map[netip.Addr]int{}}
-	n.listen(t)
+	n := &nursery{bed: b, peer: b.inside(t, shop, "mate", away), peerIPs: b.pods[shop+"/mate"]}
+	n.listen(t, n.peer)
 	if n.raise(t, shop, true, true); n.total() == 0 || n.received.Load() == 0 {
 		t.Fatalf("of a pod of the same tenant %d datagrams arrive, and %d are answered: the test shows nothing", n.total(),
 			n.received.Load())

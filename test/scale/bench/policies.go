@@ -286,7 +286,7 @@ func (p *policies) policiesAtOnce(ctx context.Context, limit float64) error {
 			wrote.Refused)
 	p.report.add(phasePolicies, "CPU time of the master", "%s", seconds(took.master)).beside("%s", took)
 	// A pod takes at most its place in its node's group. Changes gather: a few transactions have all of them.
-	operations, transactions := maxPolicyOperations*len(all)+pods, len(all)/10+10
+	operations, transactions := maxPolicyOperations*len(all)+pods, max(len(all)/10, 10)
 	if wrote.Refused != 0 || wrote.Transactions > transactions || wrote.Operations > operations {
 		p.report.violate("policies: %d transactions, %d refused, %d operations, want at most %d, none and %d",
 			wrote.Transactions, wrote.Refused, wrote.Operations, transactions, operations)

@@ -114,6 +114,45 @@ func TestSamePriority(t *testing.T) {
 	}
 }
 
+// The last of 25 rules decides at both ends of the priorities, in both tiers, and the first of the next priority comes
+// after it. No rule has a priority of the network's own ACLs.
+func TestEdgesOfPriorities(t *testing.T) {
+	other := everybody()
+	other.AnyPort, other.Ports = false, []cluster.PolicyPort{{Protocol: cluster.TCP, First: 9, Last: 9}}
+	rules := slices.Repeat([]cluster.TieredRule{{Action: cluster.Accept, PolicyRule: other}}, 24)
+	rules = append(rules, cluster.TieredRule{Action: cluster.Deny, PolicyRule: everybody()})
+	for _, tier := range []cluster.PolicyTier{cluster.AdminTier, cluster.BaselineTier} {
+		for _, priority := range []int{0, 999, 1000} {
+			p := ruled("many", 1, rules...)
+			p.Tier, p.Priority = tier, priority
+			objects := []cluster.Object{p}
+			if priority == 999 {
+				next := ruled("next", 0, cluster.TieredRule{Action: cluster.Accept, PolicyRule: everybody()})
+				next.Tier, next.Priority = tier, 1000
+				objects = append(objects, next)
+			}
+			c := translated(twoPods(objects...))
+			if ask(t, c, verdict.Packet{Protocol: verdict.TCP, DstPort: 80}) {
+				t.Errorf("tier %s, priority %d: the last rule does not deny", tier, priority)
+			}
+			if !ask(t, c, verdict.Packet{Protocol: verdict.TCP, DstPort: 9}) {
+				t.Errorf("tier %s, priority %d: the first rule does not accept", tier, priority)
+			}
+			db, _ := c.Database()
+			for _, m := range db.Rows(nbdb.ACLTable) {
+				a := m.(*nbdb.ACL)
+				if a.ExternalIDs[names.OwnerTypeKey] == string(names.KindClusterPolicy) && a.Priority != names.ACLUnblock &&
+					(a.Priority < 30000-25*1000-24 || a.Priority > 30000) {
+					t.Errorf("tier %s, priority %d: an ACL has priority %d", tier, priority, a.Priority)
+				}
+			}
+			if len(c.Problems) > 0 {
+				t.Errorf("problems %v", c.Problems)
+			}
+		}
+	}
+}
+
 // A database without tiers gets no row of a ClusterNetworkPolicy, NetworkPolicies stay as they are, and an Event says
 // which OVN it takes.
 func TestWithoutTiers(t *testing.T) {
