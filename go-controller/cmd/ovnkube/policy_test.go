@@ -101,6 +101,10 @@ func TestPolicyCheckLive(t *testing.T) {
 		"the database's own rows do otherwise: allowed; egress: a node's host: no policy selects it; ingress: isolated by "+
 			"np/shop/deny, np/shop/web, but no row denies it\n")
 
+	// The ACL that denies is gone.
+	nbctl(t, remote, "remove", "port_group", group, "acls", again)
+	check("no ACL", 2, denied, "and no rule allows this  (ACL deny-in missing)\n", "but no row denies it\n")
+
 	nbctl(t, remote, "lsp-del", "shop_web-0")
 	check("no port", 2, denied, `the database's own rows do not say: evaluating a connection: no logical switch has a `+
 		`port "shop_web-0"`)
@@ -204,6 +208,15 @@ func TestPolicyDiff(t *testing.T) {
 		"cluster policy, DNS": {kubeDNS + cluster("guard", "team: ops", "egress: [{action: Accept, to: [{namespaces: {}}], "+
 			"protocols: [{udp: {destinationPort: {number: 53}}}]}, {action: Deny, to: [{namespaces: {}}]}]"),
 			append(api, "-n", "nosuch"), 0, "No connection is gained or lost.\n"},
+		"cluster policy, hidden": {cluster("guard", "team: ops", "ingress: [{action: Pass, from: [{namespaces: {}}]}, "+
+			"{action: Deny, from: [{namespaces: {matchLabels: {team: ops}}}]}]"), append(api, "-n", "nosuch"), 0, "No connection is " +
+			"gained or lost.\n\nWarnings\n  cnp/guard spec.ingress[1]: cnp/guard spec.ingress[0] decides about all of it " +
+			"before\n"},
+		"cluster policy, hides": {strings.Replace(cluster("guard", "", "ingress: [{action: Deny, from: [{namespaces: {}}]}]"),
+			"{matchLabels: {}}", "{}", 1) + "---\n" + policy("more", "{"+web+"ingress: [{from: [{podSelector: {}}], ports: "+
+			"[{port: 80}]}, {from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]}"), append(api, "-n", "nosuch"), 0, "No connection " +
+			"is gained or lost.\n\nWarnings\n  np/shop/more spec.ingress[0]: cnp/guard spec.ingress[0] decides about all " +
+			"of it before\n"},
 		"two directories": {policy("db", "{podSelector: {}}"), []string{"--from", file}, 0, "No connection is gained " +
 			"or lost.\n\nWarnings\n  np/shop/db spec.podSelector: selects no pod: all pods of namespace shop\n"},
 	} {

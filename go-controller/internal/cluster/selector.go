@@ -119,6 +119,9 @@ type PodSelector struct {
 // Whole is true when the selector selects all pods of one namespace.
 func (s PodSelector) Whole() bool { return s.Namespace != "" && s.Pods.All() }
 
+// All is true when the selector selects all pods of all namespaces.
+func (s PodSelector) All() bool { return s.Namespace == "" && s.Namespaces.All() && s.Pods.All() }
+
 // In is true when the selector may select pods of a namespace. n is nil for a namespace that is not known (yet).
 func (s PodSelector) In(namespace string, n *Namespace) bool {
 	if s.Namespace != "" {

@@ -25,6 +25,14 @@ func (c *Cluster) ordering(p *cluster.Pod) []*cluster.TieredPolicy {
 	return out
 }
 
+// tiered lists all ClusterNetworkPolicies that have an effect, in the order in which they are asked.
+func (c *Cluster) tiered() []*cluster.TieredPolicy {
+	if c.State.WithoutTiers {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(c.State.ClusterNetworkPolicies), compareTiered)
+}
+
 func compareTiered(a, b *cluster.TieredPolicy) int {
 	return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Created, b.Created),
 		cmp.Compare(a.Name, b.Name))
@@ -63,7 +71,8 @@ func tieredName(p *cluster.TieredPolicy) string { return "cnp/" + p.Name }
 // otherwise.
 func (c *Cluster) tieredWarnings(old *Cluster) []string {
 	var out []string
-	for _, p := range slices.SortedFunc(maps.Values(c.State.ClusterNetworkPolicies), compareTiered) {
+	policies := c.tiered()
+	for _, p := range policies {
 		if before := old.State.ClusterNetworkPolicies[p.Name]; before != nil && before.Equal(p) {
 			continue
 		}
@@ -79,6 +88,7 @@ func (c *Cluster) tieredWarnings(old *Cluster) []string {
 		for _, d := range []direction{ingress, egress} {
 			for i, r := range tieredRules(p, d) {
 				w.rule(d, i, r.PolicyRule)
+				w.decided(d, i, r.PolicyRule, policies, p)
 			}
 		}
 		if slices.ContainsFunc(p.Egress, func(r cluster.TieredRule) bool { return r.Action == cluster.Deny }) {

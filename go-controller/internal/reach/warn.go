@@ -32,6 +32,7 @@ func (c *Cluster) warnings(old *Cluster) []string {
 		for _, d := range []direction{ingress, egress} {
 			for i, r := range rulesOf(p, d) {
 				w.rule(d, i, r)
+				w.decided(d, i, r, c.tiered(), nil)
 			}
 			w.hidden(d, p, policies)
 		}
@@ -134,7 +135,29 @@ func hiding(d direction, p *cluster.NetworkPolicy, i int, policies []*cluster.Ne
 	return nil, 0
 }
 
-// covers is true when a rule clearly allows all that another rule allows.
+// decided warns about a rule when a rule of a ClusterNetworkPolicy that is asked before clearly decides about all that
+// it is about. policies are in the order in which they are asked. p is the one of the rule, nil for a NetworkPolicy's.
+func (w warner) decided(d direction, i int, r cluster.PolicyRule, policies []*cluster.TieredPolicy,
+	p *cluster.TieredPolicy,
+) {
+	for _, q := range policies {
+		if p == nil && q.Tier != cluster.AdminTier {
+			return
+		}
+		for at, s := range tieredRules(q, d) {
+			if q == p && at == i {
+				return
+			}
+			asks := s.Action == cluster.Pass && (p == nil || q.Tier != p.Tier)
+			if !asks && (q.Pods.All() || q.Pods.String() == w.subject.String()) && covers(s.PolicyRule, r) {
+				w.warn(fieldOf(d, i), "%s %s decides about all of it before", tieredName(q), fieldOf(d, at))
+				return
+			}
+		}
+	}
+}
+
+// covers is true when a rule is clearly about all that another rule is about.
 func covers(r, s cluster.PolicyRule) bool {
 	peers := r.AnyPeer || !s.AnyPeer && !slices.ContainsFunc(s.Peers, func(p cluster.PolicyPeer) bool {
 		return !slices.ContainsFunc(r.Peers, func(q cluster.PolicyPeer) bool { return coversPeer(q, p) })
@@ -151,7 +174,7 @@ func covers(r, s cluster.PolicyRule) bool {
 func coversPeer(q, p cluster.PolicyPeer) bool {
 	switch {
 	case p.Pods != nil:
-		return q.Pods != nil && q.Pods.String() == p.Pods.String()
+		return q.Pods != nil && (q.Pods.All() || q.Pods.String() == p.Pods.String())
 	case p.Nodes != nil:
 		return q.Nodes != nil && q.Nodes.String() == p.Nodes.String()
 	case p.Domain != "":
