@@ -209,9 +209,9 @@ func TestPolicyDiff(t *testing.T) {
 			"protocols: [{udp: {destinationPort: {number: 53}}}]}, {action: Deny, to: [{namespaces: {}}]}]"),
 			append(api, "-n", "nosuch"), 0, "No connection is gained or lost.\n"},
 		"cluster policy, hidden": {cluster("guard", "team: ops", "ingress: [{action: Pass, from: [{namespaces: {}}]}, "+
-			"{action: Deny, from: [{namespaces: {matchLabels: {team: ops}}}]}]"), append(api, "-n", "nosuch"), 0, "No connection is " +
-			"gained or lost.\n\nWarnings\n  cnp/guard spec.ingress[1]: cnp/guard spec.ingress[0] decides about all of it " +
-			"before\n"},
+			"{action: Deny, from: [{namespaces: {matchLabels: {team: ops}}}]}]"), append(api, "-n", "nosuch"), 0,
+			"No connection is gained or lost.\n\nWarnings\n  cnp/guard spec.ingress[1]: " +
+				"cnp/guard spec.ingress[0] decides about all of it before\n"},
 		"cluster policy, hides": {strings.Replace(cluster("guard", "", "ingress: [{action: Deny, from: [{namespaces: {}}]}]"),
 			"{matchLabels: {}}", "{}", 1) + "---\n" + policy("more", "{"+web+"ingress: [{from: [{podSelector: {}}], ports: "+
 			"[{port: 80}]}, {from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]}"), append(api, "-n", "nosuch"), 0, "No connection " +

@@ -30,8 +30,8 @@ const (
 
 // A datagram that is larger than the MTU arrives where a rule allows its port, if OVN finds ports in connection
 // tracking (--acl-ct-translation), and not at another port. An OVN that cannot loses it, as docs/features/policy.md
-// says. A ClusterNetworkPolicy that denies the port denies all fragments, too: else whoever splits a datagram so that its
-// port is in none of them would get around it.
+// says. A ClusterNetworkPolicy that denies the port denies all fragments, too: else whoever splits a datagram so that
+// its port is in none of them would get around it.
 func TestFragments(t *testing.T) {
 	b := up(t, "fragments", "--acl-ct-translation")
 	udp, port := corev1.ProtocolUDP, intstr.FromInt32(lowPort)
@@ -108,7 +108,8 @@ func fragments(t *testing.T, in machines.Namespace) (n int) {
 		lines := strings.Split(string(v4), "\n") // names, and below them values
 		values := strings.Fields(lines[1])
 		_, after, _ := strings.Cut(string(v6), "Ip6ReasmReqds")
-		for _, value := range []string{values[slices.Index(strings.Fields(lines[0]), "ReasmReqds")], strings.Fields(after)[0]} {
+		v4Count := values[slices.Index(strings.Fields(lines[0]), "ReasmReqds")]
+		for _, value := range []string{v4Count, strings.Fields(after)[0]} {
 			count, err := strconv.Atoi(value)
 			if err != nil {
 				return err
