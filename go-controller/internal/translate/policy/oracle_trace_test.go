@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -50,11 +51,25 @@ func traced(t *testing.T, sb string, c *offline.Cluster, routers map[string]stri
 // The flows that northd makes of the rows do with pods' packets what Kubernetes promises. There are tenants, and
 // ClusterNetworkPolicies among the policies, if this machine's OVN has tiers.
 func TestOVNTraceAgrees(t *testing.T) {
-	if !testkit.Isolated(t) {
-		return
+	if testkit.Isolated(t) {
+		traceAgrees(t, 11)
 	}
+}
+
+// The same of a cluster that is another in each run.
+func TestOVNTraceAgreesAboutANewCluster(t *testing.T) {
+	if testkit.Isolated(t) {
+		fresh := rand.Uint64()
+		t.Logf("a new seed: %d", fresh)
+		traceAgrees(t, fresh)
+	}
+}
+
+// traceAgrees asks about connections between pods of a random cluster.
+func traceAgrees(t *testing.T, seed uint64) {
+	t.Helper()
 	const most = 100
-	d := policytest.NewDice(11, 23)
+	d := policytest.NewDice(seed, 23)
 	k := random(d)
 	for len(k.Policies) < 3 || len(k.ClusterPolicies) < 3 || len(k.Families) < 2 || !k.Multitenant {
 		k = random(d)
@@ -82,7 +97,7 @@ func TestOVNTraceAgrees(t *testing.T) {
 	t.Logf("%d NetworkPolicies, %d ClusterNetworkPolicies, tenants: %v", len(k.Policies), len(k.ClusterPolicies),
 		k.Multitenant)
 	seen := map[bool]int{}
-	for seen[true] < most/2 || seen[false] < most/2 {
+	for tries := 0; (seen[true] < most/2 || seen[false] < most/2) && tries < 100*most; tries++ {
 		try := d.Connection(k.Cluster)
 		want := k.allowed(try)
 		if try.From.Pod == nil || try.To.Pod == nil || try.From.Pod == try.To.Pod || seen[want] == most/2 {
@@ -92,5 +107,9 @@ func TestOVNTraceAgrees(t *testing.T) {
 			t.Fatalf("%s: Kubernetes says allowed %v, ovn-trace %v\n%s\n%s", try, want, arrives, trace, k.Text())
 		}
 		seen[want]++
+	}
+	t.Logf("%d connections are allowed, %d are not", seen[true], seen[false])
+	if len(seen) < 2 {
+		t.Error("want both kinds: the cluster shows nothing")
 	}
 }
