@@ -128,5 +128,6 @@ func worthTracing(d policytest.Dice, tiers bool, least int) *kube {
 }
 
 // betweenPods is true for a connection from a pod to another.
-func betweenPods(c connection) bool { return c.From.Pod != nil && c.To.Pod != nil && c.From.Pod != c.To.Pod }
-
+func betweenPods(c connection) bool {
+	return c.From.Pod != nil && c.To.Pod != nil && c.From.Pod != c.To.Pod
+}
