@@ -38,4 +38,4 @@ agnhost_files
 cd ../dns
 build dns build "" .
 cd ../..
-build conformance build "" ./conformance/cmd/conformance
+build "" build "" ./conformance/cmd/{agnhost-sctp,conformance}

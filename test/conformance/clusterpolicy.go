@@ -80,8 +80,6 @@ func (b *bed) loadPolicyImage(ctx context.Context) error {
 	}
 	maps.Copy(agnhost.Data, bash)
 	delete(agnhost.Files, "/coredns") // no test of these uses it
-	agnhost.Files["/agnhost.kernel"] = agnhost.Files["/agnhost"]
-	agnhost.Files["/agnhost"] = filepath.Join(bin, "agnhost-sctp")
 	named, err := os.ReadFile(filepath.Join(bin, policyImages))
 	if err != nil {
 		return fmt.Errorf("reading which images the tests name: %w", err)

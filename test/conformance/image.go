@@ -54,7 +54,8 @@ func contents(ctx context.Context, bin string) (map[string]image.Image, error) {
 	shell := image.Image{Links: links, Data: data, Files: map[string]string{"/bin/busybox": "/usr/bin/busybox"}}
 	agnhost, busybox := shell, shell
 	agnhost.Entrypoint, agnhost.Cmd = []string{"/agnhost"}, []string{"pause"}
-	agnhost.Files = map[string]string{"/bin/busybox": "/usr/bin/busybox", "/agnhost": filepath.Join(bin, "agnhost")}
+	agnhost.Files = map[string]string{"/bin/busybox": "/usr/bin/busybox",
+		"/agnhost": filepath.Join(bin, "agnhost-sctp"), "/agnhost.kernel": filepath.Join(bin, "agnhost")}
 	agnhost.Data = maps.Clone(data)
 	for _, name := range []string{"localhost.crt", "localhost.key"} { // for `agnhost porter`
 		agnhost.Data["/"+name] = filepath.Join(bin, "agnhost.d", name)

@@ -50,14 +50,17 @@ func run(args []string) error {
 	return fmt.Errorf("running %s: %w", program, syscall.Exec(program, append([]string{program}, args...), os.Environ()))
 }
 
-// question reads the arguments of connect. ok is false if they do not ask for SCTP.
+// question reads the arguments of connect, among which flags may come last. ok is false if they do not ask for SCTP.
 func question(args []string) (to string, timeout time.Duration, ok bool) {
 	f := flag.NewFlagSet("connect", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // agnhost complains about flags
 	protocol := f.String("protocol", "tcp", "")
 	f.DurationVar(&timeout, "timeout", time.Minute, "")
 	err := f.Parse(args)
-	return f.Arg(0), timeout, err == nil && f.NArg() == 1 && *protocol == "sctp"
+	if to = f.Arg(0); err == nil && f.NArg() > 0 {
+		err = f.Parse(f.Args()[1:])
+	}
+	return to, timeout, err == nil && to != "" && f.NArg() == 0 && *protocol == "sctp"
 }
 
 // connect asks, with agnhost's errors.

@@ -16,6 +16,8 @@ func TestQuestion(t *testing.T) {
 	}{
 		{[]string{"--timeout=3s", "--protocol=sctp", "10.0.0.1:9003"}, "10.0.0.1:9003", 3 * time.Second, true},
 		{[]string{"--protocol=sctp", "[fd00::1]:9003"}, "[fd00::1]:9003", time.Minute, true},
+		{[]string{"10.0.0.1:80", "--timeout=3s", "--protocol=sctp"}, "10.0.0.1:80", 3 * time.Second, true},
+		{[]string{"10.0.0.1:80", "--protocol=sctp", "10.0.0.2:80"}, "", time.Minute, false},
 		{[]string{"--timeout=3s", "--protocol=tcp", "10.0.0.1:80"}, "10.0.0.1:80", 3 * time.Second, false},
 		{[]string{"10.0.0.1:80"}, "10.0.0.1:80", time.Minute, false},
 		{[]string{"--protocol=sctp", "--udp-data=x", "10.0.0.1:80"}, "", time.Minute, false},
