@@ -99,16 +99,24 @@ timed "clusters, two at a time: scale, end to end" beside
 timed "clusters, one at a time: no packet may be lost" alone
 echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it"
 
-# Each failure once more, and at most 40 lines of it, for one has to scroll far to find it above.
+# The failures once more, last of all, for one has to scroll far to find them above: of each test what it said last, and
+# the first lines of that.
 failures() {
-  awk '/^ *--- FAIL/ { left = 40 } /^ *--- (PASS|SKIP)|^=== |^(ok|\?|FAIL)\t/ { left = 0 } /^FAIL\t|^panic: / { print }
-    left-- > 0 { print substr($0, 1, 500) }' "$output"
+  awk '
+    function say() { if (name != "") { print name; for (i = said > 3 ? said - 2 : 1; i <= said; i++) print message[i] } }
+    /^ *--- FAIL/ { say(); name = $0; said = 0; next }
+    /^ *--- (PASS|SKIP)|^=== |^(ok|\?|FAIL)[ \t]|^FAIL$/ { say(); name = "" }
+    /^FAIL\t|^panic: / { print; next }
+    name == "" { next }
+    /^ +[A-Za-z0-9_]+\.go:[0-9]+: / { message[++said] = substr($0, 1, 400); left = 5; next }
+    said && left-- > 0 { message[said] = message[said] "\n" substr($0, 1, 200) }
+    END { say() }' "$output"
 }
 
+echo "== where the time went"
+printf '%s\n' "${summary[@]}"
 if [ $status != 0 ]; then
   echo "== what failed"
   failures
 fi
-echo "== where the time went"
-printf '%s\n' "${summary[@]}"
 exit $status
