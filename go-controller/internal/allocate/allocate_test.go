@@ -80,7 +80,7 @@ func (w *world) update(events []cluster.Event) Result {
 		}
 	}
 	out := w.ledger.Update(w.state, changes)
-	if w.clock += w.pause; w.ledger.Advance(w.clock) {
+	if w.clock += w.pause; w.ledger.Advance(w.state, w.clock) {
 		more := w.ledger.Update(w.state, nil)
 		out.Changes = append(out.Changes, more.Changes...)
 		out.Patches = append(out.Patches, more.Patches...)
@@ -132,16 +132,22 @@ func (w *world) patched(p Patch) cluster.Event {
 	return cluster.Event{}
 }
 
-// restarted is the same cluster with an empty ledger.
-func (w *world) restarted() *world {
+// restarted is the same cluster with a new ledger, which is told what was freed lately.
+func (w *world) restarted() *world { return w.restartedWith(w.ledger.Freed()) }
+
+func (w *world) restartedWith(freed Freed) *world {
 	s := index.NewState(w.config)
 	s.SwitchSubnets = w.state.SwitchSubnets
-	again := &world{t: w.t, config: w.config, state: s, ledger: New(s.Networks)}
-	var events []cluster.Event
-	for _, c := range w.state.All() {
-		events = append(events, cluster.Event{Ref: c.Ref, New: c.New})
+	again := &world{t: w.t, config: w.config, state: s, ledger: New(s.Networks), clock: w.clock}
+	var changes []cluster.Change
+	for _, o := range w.state.All() {
+		if c, ok := s.Apply(cluster.Event{Ref: o.Ref, New: o.New}); ok {
+			changes = append(changes, c)
+		}
 	}
-	again.last = again.update(events)
+	again.ledger.Advance(s, w.clock)
+	again.ledger.Keep(s, freed)
+	again.last = again.ledger.Update(s, changes)
 	return again
 }
 

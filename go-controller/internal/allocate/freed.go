@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -81,31 +83,90 @@ func (f *freedSet) overlapping(s netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// advance forgets what may be given again, and tells whether there was any.
-func (f *freedSet) advance(now int64) bool {
+// advance forgets what may be given again, and tells whether there was any. A subnet that is inUse waits for another
+// minute.
+func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
 	f.now = now
 	n := 0
+	var used map[netip.Prefix]bool
+	var longer []netip.Prefix
 	for ; n < len(f.order) && f.order[n].until <= now; n++ {
-		if p := f.order[n].prefix; f.until[p] == f.order[n].until { // else it was freed again
-			delete(f.until, p)
-			delete(f.put, p)
-			delete(f.subnets, p)
-			f.over = append(f.over, p)
+		p := f.order[n].prefix
+		if f.until[p] != f.order[n].until { // it was freed again
+			continue
 		}
+		if f.subnets[p] && used == nil {
+			used = inUse()
+		}
+		if used[p] {
+			longer = append(longer, p)
+			continue
+		}
+		delete(f.until, p)
+		delete(f.put, p)
+		delete(f.subnets, p)
+		f.over = append(f.over, p)
 	}
 	f.order = f.order[n:]
+	f.add(longer...)
 	return n > 0
+}
+
+// inUse finds the freed subnets of a network in which pods have addresses whose node is gone: its machine may run on, and
+// the pods with it, until their objects are gone, too.
+func (f *freedSet) inUse(s *cluster.State, network names.Network) map[netip.Prefix]bool {
+	out := map[netip.Prefix]bool{}
+	for p := range s.PodsWithoutNode() {
+		for subnet := range f.subnetsOf(s, p, network) {
+			out[subnet] = true
+		}
+	}
+	return out
+}
+
+// subnetsOf is the freed subnets of a network in which a pod has addresses. What its annotation says counts here: it can
+// only have a subnet wait that a node had lately.
+func (f *freedSet) subnetsOf(s *cluster.State, p *cluster.Pod, network names.Network) iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		for a := range s.Attachments(p) {
+			if a.Network != network || len(f.subnets) == 0 {
+				continue
+			}
+			had, _, _, _ := annotation.PodNetworkAmong(p.Annotated, a.Key()) // nothing if it can't be read
+			for _, ip := range had.IPs {
+				for bits := range ip.Addr().BitLen() {
+					if subnet, err := ip.Addr().Prefix(bits); err == nil && f.subnets[subnet] && !yield(subnet) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// waitAnew has the subnets of a node that is gone wait from now on, when a pod ends that is bound to it.
+func (u *update) waitAnew(c cluster.Change) {
+	old, ok := c.Old.(*cluster.Pod)
+	if !ok || !old.WantsNetwork() || u.s.Nodes[old.Node] != nil {
+		return
+	}
+	if now, ok := c.New.(*cluster.Pod); ok && now.UID == old.UID && now.WantsNetwork() {
+		return
+	}
+	for n, f := range u.ledger.freedSets() {
+		f.add(slices.Collect(f.subnetsOf(u.s, old, n))...)
+	}
 }
 
 // Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
 // at them again.
-func (l *Ledger) Advance(now int64) (again bool) {
-	for _, f := range l.kept {
-		f.advance(now)
-	}
-	for _, b := range l.books {
-		b.retry = b.freed.advance(now) && b.waits() || b.retry
-		again = again || b.retry
+func (l *Ledger) Advance(s *cluster.State, now int64) (again bool) {
+	for n, f := range l.freedSets() {
+		over := f.advance(now, func() map[netip.Prefix]bool { return f.inUse(s, n) })
+		if b := l.books[n]; b != nil {
+			b.retry = over && b.waits() || b.retry
+			again = again || b.retry
+		}
 	}
 	return again
 }
@@ -128,16 +189,14 @@ func (l *Ledger) NextFree() (at int64, ok bool) {
 }
 
 // Keep has the ledger not give what an earlier ledger freed. Times that can't be right are taken to be now.
-func (l *Ledger) Keep(freed Freed) {
+func (l *Ledger) Keep(s *cluster.State, freed Freed) {
 	now := l.freed.now
 	for _, r := range slices.SortedFunc(maps.Keys(freed), func(a, b names.Range) int {
 		return cmp.Or(cmp.Compare(freed[a], freed[b]), a.Compare(b.Prefix))
 	}) {
 		l.freedIn(r.Network).set(r.Prefix, min(freed[r], now+freedFor))
 	}
-	for _, f := range l.freedSets() {
-		f.advance(now)
-	}
+	l.Advance(s, now)
 }
 
 // freedIn is what was freed lately in a network, which may have no book, or none yet.

@@ -61,13 +61,13 @@ func TestFreedAgain(t *testing.T) {
 	f.add(netip.PrefixFrom(again, 32))
 	f.add(netip.PrefixFrom(other, 32))
 	for minute := range int64(10) {
-		f.advance((minute + 1) * (freedFor - 1))
+		f.advance((minute+1)*(freedFor-1), nil)
 		if !f.has(again) || f.has(other) != (minute == 0) || len(f.order) > 2 {
 			t.Errorf("minute %d: freed lately are %v, in %d entries", minute+1, f.until, len(f.order))
 		}
 		f.add(netip.PrefixFrom(again, 32))
 	}
-	if f.advance(f.now + freedFor); f.has(again) || len(f.order) != 0 || len(f.over) != 2 {
+	if f.advance(f.now+freedFor, nil); f.has(again) || len(f.order) != 0 || len(f.over) != 2 {
 		t.Errorf("at the end %v are freed lately, and %v may be given again", f.until, f.over)
 	}
 }
@@ -118,10 +118,8 @@ func TestFreedBeforeARestart(t *testing.T) {
 	}
 	freed[own("10.0.0.5/32")] = 1 << 60
 	freed[own("10.0.0.6/32")] = 5 // long ago
-	again := w.restarted()
-	again.pause, again.clock = 0, 1030
-	again.ledger.Advance(1030)
-	again.ledger.Keep(freed)
+	w.clock = 1030
+	again := w.restartedWith(freed)
 	again.put(pod("c", "n1"), node("n3", 3))
 	again.address("c", "10.0.0.6 fd01::5")
 	again.subnets("n3", "10.0.2.0/24 fd01:0:0:2::/64")
@@ -208,8 +206,8 @@ func TestFreedInAPrimaryNetwork(t *testing.T) {
 
 	again := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	again.pause, again.clock = 0, 1010
-	again.ledger.Advance(1010)
-	again.ledger.Keep(freed)
+	again.ledger.Advance(again.state, 1010)
+	again.ledger.Keep(again.state, freed)
 	again.put(node("n1", 1), labelled("red", true))
 	again.put(network, pods["b"])
 	has(again, "b", "10.77.0.3/28 fd77::3/64")

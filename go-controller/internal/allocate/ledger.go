@@ -179,6 +179,7 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		case c.Ref.Kind == cluster.KindPod:
 			u.lookAt(c.Old)
 			u.lookAt(c.New)
+			u.waitAnew(c)
 			if c.New == nil {
 				delete(l.waiting, c.Ref.Name)
 			}

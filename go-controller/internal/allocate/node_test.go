@@ -147,8 +147,10 @@ func TestNodeMadeAnew(t *testing.T) {
 	})
 	t.Run("taken meanwhile", func(t *testing.T) {
 		w := start(t)
-		w.drop(node("n2", 2))
+		p := w.state.Pods[podName("p")]
+		w.drop(node("n2", 2), p)
 		w.subnets("waiting", "10.0.1.0/24")
+		w.put(p)
 		w.put(anew)
 		w.result(0, "Node n2: ClusterSubnetExhausted")
 		w.address("p", "")
@@ -174,6 +176,39 @@ func TestNodeMadeAnew(t *testing.T) {
 		again.subnets("n2", "10.0.0.0/24") // the first that is free
 		again.address("p", "10.0.0.3")
 	})
+}
+
+// A node's machine may run on although its Node is deleted. Nobody gets its subnets while pods are bound to it that have
+// addresses there, also not after a restart, and for a minute after the last of those has ended. A pod whose annotation
+// can't be read holds nothing back.
+func TestSubnetsOfADeletedNode(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/22/24,fd01::/62/64")
+	w.put(node("n1", 1), node("n2", 2), node("n3", 3), node("n4", 4),
+		pod("a", "n2"), pod("b", "n2"), pod("c", "n3"))
+	w.drop(node("n2", 2), node("n3", 3))
+	odd := *w.state.Pods[podName("c")]
+	odd.Annotated = "{"
+	w.put(&odd, node("new", 5))
+	w.subnets("new", "10.0.2.0/24 fd01:0:0:2::/64")
+	w.put(node("late", 6))
+	w.pause = 0
+	w.subnets("late", "")
+
+	w.clock += 1000 // no master ran
+	again := w.restarted()
+	again.put(node("other", 7))
+	again.subnets("other", "")
+	ended := *again.state.Pods[podName("a")]
+	ended.Finished = true
+	again.drop(pod("b", "n2"))
+	again.wait(3 * freedFor)
+	again.subnets("late", "")
+	again.wait(freedFor - 1)
+	again.put(&ended)
+	again.wait(freedFor - 1)
+	again.subnets("late", "")
+	again.wait(1)
+	again.subnets("late", "10.0.1.0/24 fd01:0:0:1::/64")
 }
 
 // After a restart a node keeps the subnets that its switch has, although an older node claims them meanwhile.

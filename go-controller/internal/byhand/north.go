@@ -133,7 +133,7 @@ func (n *northbound) read(schema *nb.Schema) error {
 		n.core.Step([]cluster.Event{{Ref: node.Ref(), New: node}})
 	}
 	n.core.Advance(time.Now().Unix())
-	n.core.Ledger().Keep(nbrecord.Records{}.Freed(n.core.State, n.session))
+	n.core.Ledger().Keep(n.core.State, nbrecord.Records{}.Freed(n.core.State, n.session))
 	for _, p := range append(problems, n.core.Start().Problems...) {
 		fmt.Fprintln(n.Out, "warning:", p)
 	}

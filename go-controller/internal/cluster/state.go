@@ -237,6 +237,22 @@ func (s *State) JoinAddr(node string, is4 bool) (a netip.Addr, ok bool) {
 // PodsOn lists the pods on a node, sorted.
 func (s *State) PodsOn(node string) []Name { return s.podsByNode[node].Sorted() }
 
+// PodsWithoutNode is the pods that are bound to a node and have not ended, and whose Node object is gone.
+func (s *State) PodsWithoutNode() iter.Seq[*Pod] {
+	return func(yield func(*Pod) bool) {
+		for node, pods := range s.podsByNode {
+			if s.Nodes[node] != nil {
+				continue
+			}
+			for n := range pods {
+				if p := s.Pods[n]; p.WantsNetwork() && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // SlicesOf lists the endpoint slices of a service, sorted by name.
 func (s *State) SlicesOf(service Name) []*EndpointSlice {
 	var out []*EndpointSlice

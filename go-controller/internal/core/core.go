@@ -101,7 +101,7 @@ func (c *Core) Start() Result {
 // Advance tells the time, in seconds since 1970: what was freed long enough ago may be given to those that wait for it.
 func (c *Core) Advance(now int64) Result {
 	var out Result
-	if c.ledger.Advance(now) && c.started {
+	if c.ledger.Advance(c.State, now) && c.started {
 		c.follow(&out)
 	}
 	return out

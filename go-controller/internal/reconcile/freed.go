@@ -13,7 +13,9 @@ func (l *Loop) now() int64 { return l.born.Add(time.Since(l.born)).Unix() }
 func (l *Loop) advance() { l.carryOut(l.Core.Advance(l.now())) }
 
 // keepFreed has the core not give what was freed lately, as far as the database tells.
-func (l *Loop) keepFreed() { l.Core.Ledger().Keep(l.Recorder.Freed(l.Core.State, l.session)) }
+func (l *Loop) keepFreed() {
+	l.Core.Ledger().Keep(l.Core.State, l.Recorder.Freed(l.Core.State, l.session))
+}
 
 // recordFreed has a new session record what was freed lately. What the database has beside that may be given again:
 // the session before perhaps ended before it could write so.
