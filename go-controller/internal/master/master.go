@@ -1,6 +1,7 @@
 package master
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,13 +160,13 @@ func turning(last time.Time, within time.Duration) error {
 	return nil
 }
 
-// ready is why the master does not do its work, nil when it does. A standby is ready.
+// ready is why the master does not do its work, nil when it does. A standby's is to look at the Lease.
 func (m *master) ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case !m.leading && m.config.LeaderElect.Enabled:
-		return nil
+		return m.leader.Watches()
 	case !m.leading:
 		return fmt.Errorf("the API server %s does not answer", m.clients.Server)
 	}
@@ -187,7 +188,7 @@ func (m *master) ready() error {
 	if err := turning(m.loop.Turned(), turnWithin); err != nil {
 		return err
 	}
-	return m.source.Behind()
+	return cmp.Or(m.loop.Failing(), m.source.Behind())
 }
 
 // lead does the master's work until ctx ends, or until another master leads.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
+	"github.com/northbound-net/northbound/go-controller/internal/kube/leader"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -39,7 +40,10 @@ func TestReady(t *testing.T) {
 	}
 	want("the API server " + server.URL + " does not answer")
 	m.config.LeaderElect.Enabled = true
-	want("") // a standby
+	if m.leader, err = leader.New(clients, m.config.LeaderElect, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	want("was not read yet: the API server does not answer") // a standby
 	m.leading = true
 	m.database = ovsdb.New(m.config.NB, nb.NewSchema(), slog.New(slog.DiscardHandler))
 	want("the Northbound database is not connected yet")

@@ -9,6 +9,7 @@ import (
 	"github.com/ovn-kubernetes/libovsdb/model"
 
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
 // index knows the owner of each row and the slots that list it, so that neither is searched for. Events feed it, a
@@ -23,6 +24,7 @@ type index struct {
 	owned   map[nb.Owner][]nb.Ref
 	parents map[nb.Ref][]nb.Slot
 	dirty   map[nb.Owner]bool
+	cleared bool                 // a row of nobody's went, or is another: it may have been in an owner's way
 	spent   map[string]time.Time // when the row of each UUID was deleted
 	earlier map[string]time.Time // the same, of earlier rows
 	coming  expected
@@ -98,17 +100,19 @@ func (x *index) reown(before, after model.Model) {
 // concern marks the owners of a row dirty. When only its slots change, that concerns the owners of the listed rows
 // instead: see changeSlots.
 func (x *index) concern(before, after model.Model) {
+	owned := false
 	for _, m := range []model.Model{before, after} {
 		if m == nil {
 			continue
 		}
 		if k, ok := x.schema.Mark(m); ok {
-			x.dirty[k.Owner] = true
+			x.dirty[k.Owner], owned = true, true
 		}
 		if o, ok := x.owner[x.schema.Ref(m)]; ok {
-			x.dirty[o] = true
+			x.dirty[o], owned = true, true
 		}
 	}
+	x.cleared = x.cleared || before != nil && !owned && x.schema.Ref(before).Table != nbdb.NBGlobalTable
 }
 
 // changeSlots records what a row lists now, and tells whether that is news.
@@ -257,6 +261,14 @@ func (x *index) takeDirty() []nb.Owner {
 	out := slices.Collect(maps.Keys(x.dirty))
 	x.dirty = map[nb.Owner]bool{} // to clear and to look through the old one costs as much as when it was full
 	return out
+}
+
+func (x *index) takeCleared() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	cleared := x.cleared
+	x.cleared = false
+	return cleared
 }
 
 func (x *index) ownedBy(o nb.Owner) []nb.Ref {

@@ -57,6 +57,10 @@ func (s *Session) Owners() []nb.Owner { return s.index.owners() }
 // TakeDirty returns the owners whose rows changed since the last call.
 func (s *Session) TakeDirty() []nb.Owner { return s.index.takeDirty() }
 
+// TakeCleared tells whether a row that nobody owns was deleted or changed since the last call: the server may have
+// refused an owner's rows because of it.
+func (s *Session) TakeCleared() bool { return s.index.takeCleared() }
+
 // Claim records the owners of rows in tables that have no room for a mark, so that a change of such a row makes its
 // owner dirty.
 func (s *Session) Claim(rows []nb.Row) {

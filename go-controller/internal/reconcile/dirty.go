@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -22,13 +24,18 @@ const (
 const (
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 30 * time.Second
+	// An owner that has failed fewer times is not worth a word: most often another one's rows come first.
+	persistent = 4
 )
+
+var errVanished = errors.New("a row vanished while it was written to")
 
 // backoff is an owner's history of failed attempts.
 type backoff struct {
 	attempts int
 	until    time.Time
-	blamed   bool // the attempt failed with the connection, and may have been the reason
+	blamed   bool  // the attempt failed with the connection, and may have been the reason
+	why      error // the last attempt failed
 }
 
 // dirtySet is the owners to be planned. They are kept by kind, so that take finds them in the order of names.Kinds.
@@ -131,10 +138,10 @@ func (d *dirtySet) drop(o nb.Owner) {
 }
 
 // fail puts an owner back to be tried again, and returns how long it waits.
-func (d *dirtySet) fail(o nb.Owner, now time.Time) time.Duration {
+func (d *dirtySet) fail(o nb.Owner, why error, now time.Time) time.Duration {
 	b := d.waiting[o]
 	wait := min(firstBackoff<<min(b.attempts, 20), lastBackoff)
-	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait), b.blamed}
+	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait), b.blamed, why}
 	d.add(o, retry)
 	return wait
 }
@@ -158,8 +165,39 @@ func (d *dirtySet) arrived(parent nb.Ref) {
 // retryNow ends an owner's wait for its next attempt.
 func (d *dirtySet) retryNow(o nb.Owner) {
 	if b, waits := d.waiting[o]; waits {
-		d.waiting[o] = backoff{attempts: b.attempts}
+		d.waiting[o] = backoff{attempts: b.attempts, why: b.why}
 	}
+}
+
+// retryAll ends the wait of all owners, apart from those that may be why the connection was lost.
+func (d *dirtySet) retryAll() {
+	for o, b := range d.waiting {
+		if !b.blamed {
+			d.retryNow(o)
+		}
+	}
+}
+
+// failing names one owner whose rows are not as they should be, and counts the others; nil when there is none.
+func (d *dirtySet) failing() error {
+	n := 0
+	var first nb.Owner
+	for o, b := range d.waiting {
+		if b.attempts < persistent {
+			continue
+		}
+		if n++; n == 1 || o.Compare(first) < 0 {
+			first = o
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	b, more := d.waiting[first], ""
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return fmt.Errorf("%s%s is not in the database as it should be, after %d attempts: %w", first, more, b.attempts, b.why)
 }
 
 // blame records that a failed owner may be why the connection was lost.

@@ -1,7 +1,9 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
+
+var errRefused = errors.New("constraint violation")
 
 func owner(k names.Kind, name string) nb.Owner { return nb.Owner{Kind: k, Name: name} }
 
@@ -66,7 +70,7 @@ func TestDirtySet(t *testing.T) {
 	// Each failure waits twice as long, to a limit.
 	at := now
 	for i, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000} {
-		if wait := d.fail(pod, at); wait != want*time.Millisecond {
+		if wait := d.fail(pod, errRefused, at); wait != want*time.Millisecond {
 			t.Errorf("failure %d waits %s, want %s", i, wait, want*time.Millisecond)
 		}
 		next, ok := d.nextAttempt()
@@ -76,16 +80,38 @@ func TestDirtySet(t *testing.T) {
 		wantTaken(t, "before its time", taken(d, next.Add(-1), 9))
 		wantTaken(t, "in its time", taken(d, next, 9), pod)
 		at = next
+		if err := d.failing(); (err != nil) != (i+1 >= persistent) {
+			t.Errorf("after %d failures: %v", i+1, err)
+		}
+	}
+	if got, want := fmt.Sprint(d.failing()), pod.String()+" is not in the database as it should be, after 11 attempts: "+
+		errRefused.Error(); got != want {
+		t.Errorf("failing: %q, want %q", got, want)
 	}
 
 	// A change of its rows does not shorten an owner's wait; a change of its object does.
-	d.fail(pod, at)
+	d.fail(pod, errRefused, at)
 	d.add(pod, databaseChange)
 	wantTaken(t, "after an event", taken(d, at, 9))
 	d.add(pod, clusterChange)
 	wantTaken(t, "after its object changed", taken(d, at, 9), pod)
+
+	// Neither does what may be why the connection was lost.
+	blamed := owner(names.KindPod, "d/blamed")
+	for range persistent {
+		d.fail(pod, errRefused, at)
+		d.fail(blamed, errRefused, at)
+	}
+	if err := d.failing(); err == nil || !strings.Contains(err.Error(), "(and 1 more)") {
+		t.Errorf("failing: %v, want one named and one more", err)
+	}
+	d.blame(blamed)
+	d.retryAll()
+	wantTaken(t, "after something went that may have been in the way", taken(d, at, 9), pod)
+	d.succeed(blamed)
+	d.drop(blamed)
 	d.succeed(pod)
-	if wait := d.fail(pod, at); wait != firstBackoff {
+	if wait := d.fail(pod, errRefused, at); wait != firstBackoff {
 		t.Errorf("the first failure after a success waits %s, want %s", wait, firstBackoff)
 	}
 	d.forgive()
@@ -105,7 +131,7 @@ func TestDirtySetParents(t *testing.T) {
 		o nb.Owner
 		r nb.Ref
 	}{{a, first}, {b, second}, {a, first}} {
-		d.fail(w.o, now)
+		d.fail(w.o, errRefused, now)
 		d.park(w.o, w.r)
 	}
 	wantTaken(t, "while both wait", taken(d, now, 9))
@@ -166,7 +192,7 @@ func TestDirtySetVanished(t *testing.T) {
 	delete(gone, podA)
 	wantTaken(t, "one that is back, then the last one", round(2), podA, podB)
 	wantTaken(t, "what went", went, podB)
-	wait := d.fail(podB, now)
+	wait := d.fail(podB, errRefused, now)
 	wantTaken(t, "the rest, without the one that waits", round(9), node)
 	if next, ok := d.nextAttempt(); d.size != 1 || !ok || !next.Equal(now.Add(wait)) {
 		t.Errorf("%d dirty, next attempt at %s, %v; want 1, at %s", d.size, next, ok, now.Add(wait))

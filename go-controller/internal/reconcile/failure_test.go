@@ -239,7 +239,7 @@ func TestLongNames(t *testing.T) {
 func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 	l := New(Config{Core: core.New(bedConfig(), nb.NewSchema(), nil)})
 	o := owner(names.KindNode, "n1")
-	l.dirty.fail(o, time.Now().Add(-time.Minute))
+	l.dirty.fail(o, errRefused, time.Now().Add(-time.Minute))
 	for what, set := range map[string]func(){
 		"without a connection":        func() { l.session, l.fullPassBegun, l.inFlight = nil, false, false },
 		"before the full pass":        func() { l.session, l.fullPassBegun, l.inFlight = &ovsdb.Session{}, false, false },

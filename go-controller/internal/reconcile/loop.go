@@ -109,6 +109,7 @@ type Loop struct {
 	compared      atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
 	heldBack      atomic.Pointer[error]         // what waits for approval
 	refused       atomic.Pointer[error]         // why nothing is written to the database
+	failing       atomic.Pointer[error]         // why an owner's rows are not written
 	marked        *ovsdb.Session                // the session whose database is marked as filled
 	markAt        time.Time                     // when to try again to mark it
 	patience      struct {                      // until when the mark of a session waits for owners that have failed
@@ -292,6 +293,15 @@ func (l *Loop) Refused() error {
 	return nil
 }
 
+// Failing is why an owner's rows are not as they should be although they were tried several times; nil when there is none
+// such.
+func (l *Loop) Failing() error {
+	if err := l.failing.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // carryOut writes to Kubernetes what a step led to, and marks the owners that it concerns as dirty.
 func (l *Loop) carryOut(r core.Result) {
 	for _, p := range r.Patches {
@@ -353,6 +363,9 @@ func (l *Loop) takeDirty() {
 				l.checkEpoch()
 				l.guard.review = true
 			}
+		}
+		if l.session.TakeCleared() {
+			l.dirty.retryAll()
 		}
 		if len(dirty) > 0 {
 			events, problems := l.Recorder.Changed(l.Core.State, l.session, dirty)

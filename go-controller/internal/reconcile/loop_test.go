@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -228,9 +229,22 @@ func TestOneBadOwnerStopsNobody(t *testing.T) {
 		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port",
 			"external_ids:pod=true"))))
 	})
+	b.eventually("what is refused", "Pod default/p7, after 7 attempts", func() string {
+		if err := b.loop.Failing(); err != nil && strings.Contains(err.Error(), "Pod default/p7 is not in the database") &&
+			strings.Contains(err.Error(), "after 7 attempts") {
+			return "Pod default/p7, after 7 attempts"
+		}
+		return fmt.Sprint(b.loop.Failing())
+	})
+	// By itself the next attempt is in 6 seconds, and the one after that in 13.
+	freed := time.Now()
 	b.nbctl("lsp-del", "default_p7")
 	b.eventually("number of pod ports", "22", func() string {
 		return fmt.Sprint(len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port",
 			"external_ids:pod=true"))))
 	})
+	if took := time.Since(freed); took > 3*time.Second {
+		t.Errorf("the port came %s after the name was free, want at once", took)
+	}
+	b.eventually("what is refused", "<nil>", func() string { return fmt.Sprint(b.loop.Failing()) })
 }

@@ -17,6 +17,8 @@ func (l *Loop) step(ctx context.Context) {
 	defer func() {
 		l.Metrics.Dirty.Set(float64(l.dirty.size))
 		l.Metrics.Failing.Set(float64(len(l.dirty.waiting)))
+		err := l.dirty.failing()
+		l.failing.Store(&err)
 	}()
 	l.paused = l.pause() > 0
 	if l.session == nil || !l.fullPassBegun || !l.mayWrite() || l.inFlight || l.paused {
@@ -102,7 +104,7 @@ func (l *Loop) settled(b *batch) {
 		l.dirty.succeed(o)
 	}
 	for _, f := range b.Failed {
-		wait := l.dirty.fail(f.Owner, time.Now())
+		wait := l.dirty.fail(f.Owner, f.Err, time.Now())
 		l.dirty.returnSince(f.Owner, b.since)
 		if slot, waits := f.MissingParent(); waits {
 			l.dirty.park(f.Owner, slot.In)
@@ -164,7 +166,7 @@ func (l *Loop) finish(r result) {
 	default:
 		l.Metrics.Transactions.WithLabelValues("rejected").Inc()
 		o := r.plans[0].Owner
-		wait := l.dirty.fail(o, time.Now())
+		wait := l.dirty.fail(o, r.err, time.Now())
 		l.Log.Error("transaction refused", "owner", o.String(), "error", r.err, "retry", wait)
 	}
 }
@@ -185,7 +187,7 @@ func (l *Loop) failed(r result) {
 	l.Metrics.Transactions.WithLabelValues("failed").Inc()
 	l.Log.Warn("transaction", "owners", len(r.plans), "error", r.err, "took", r.took)
 	for _, p := range r.plans {
-		l.dirty.fail(p.Owner, time.Now())
+		l.dirty.fail(p.Owner, r.err, time.Now())
 	}
 }
 
@@ -225,7 +227,7 @@ func (l *Loop) committed(r result) {
 	lost := func(o nb.Owner) bool { return slices.Contains(r.outcome.Lost, o) }
 	l.judge(r.batch, slices.DeleteFunc(ownersOf(r.plans), lost))
 	for _, o := range r.outcome.Lost {
-		wait := l.dirty.fail(o, time.Now())
+		wait := l.dirty.fail(o, errVanished, time.Now())
 		l.Log.Warn("a row vanished while it was written to", "owner", o.String(), "retry", wait)
 	}
 	l.Log.Info("transaction", "owners", len(r.plans), "operations", r.outcome.Ops,

@@ -33,6 +33,8 @@ type Leader struct {
 	deadline time.Duration // without a renewal for so long, a leader stops
 
 	mu       sync.Mutex
+	seen     time.Time   // when the Lease was last read
+	unseen   error       // why it could not be read since
 	renewed  time.Time   // when the last renewal was sent that succeeded; zero before this process leads
 	expiry   *time.Timer // calls lose when the deadline has passed
 	lost     error       // why this process leads no longer
@@ -75,6 +77,30 @@ func (l *Leader) Holds() error {
 		return errors.New("the lease is not held yet")
 	case time.Since(l.renewed) >= l.deadline:
 		return l.notRenewed()
+	}
+	return nil
+}
+
+// see records that the Lease was read, or why not.
+func (l *Leader) see(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unseen = err; err == nil || apierrors.IsNotFound(err) {
+		l.seen, l.unseen = time.Now(), nil
+	}
+}
+
+// Watches is why this process, as a standby, would not notice that nobody leads: it has not read the Lease for as long
+// as that lasts. It is nil if it has.
+func (l *Leader) Watches() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	why := cmp.Or(l.unseen, errors.New("the API server does not answer"))
+	switch since := time.Since(l.seen); {
+	case l.seen.IsZero():
+		return fmt.Errorf("the lease %s was not read yet: %w", l.lease.Describe(), why)
+	case since > l.config.Lease:
+		return fmt.Errorf("the lease %s was not read for %s: %w", l.lease.Describe(), since.Round(time.Second), why)
 	}
 	return nil
 }

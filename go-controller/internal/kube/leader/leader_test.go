@@ -109,6 +109,36 @@ func holder(t *testing.T, api *fake.Clientset) string {
 	return *l.Spec.HolderIdentity
 }
 
+// A standby says that it can't read the Lease once it has not for as long as the Lease lasts, and why; a new one at once.
+func TestStandbyWithoutAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		api := fake.NewClientset()
+		a := start(ctx, t, api, 0)
+		<-a.began
+		b := start(ctx, t, api, 0)
+		time.Sleep(time.Second)
+		b.link.cut.Store(true)
+		time.Sleep(duration - time.Second)
+		if err := b.Watches(); err != nil {
+			t.Errorf("before the Lease could have expired: %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := b.Watches(); err == nil || !strings.Contains(err.Error(), "northbound-master was not read for 1") ||
+			!strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+			t.Errorf("after the Lease could have expired: %v", err)
+		}
+		b.link.cut.Store(false)
+		time.Sleep(5 * time.Second)
+		if err := b.Watches(); err != nil {
+			t.Errorf("when the API server answers again: %v", err)
+		}
+		cancel()
+		<-a.result
+		<-b.result
+	})
+}
+
 // A leader that can't renew stops at its deadline. The next one leads within the duration of the Lease and a second.
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,6 +154,9 @@ func TestTakeover(t *testing.T) {
 		}
 		if h, err := b.Holder(ctx); h != a.Identity() || err != nil {
 			t.Errorf("the standby sees %q, %v", h, err)
+		}
+		if err := b.Watches(); err != nil {
+			t.Errorf("the standby: %v", err)
 		}
 		a.link.cut.Store(true)
 		cut := time.Now()

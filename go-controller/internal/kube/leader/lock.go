@@ -19,6 +19,7 @@ func (k *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	ctx, cancel := k.attempt(ctx)
 	defer cancel()
 	record, raw, err := k.LeaseLock.Get(ctx)
+	k.leader.see(err)
 	if err == nil && k.leader.led() && record.HolderIdentity != k.leader.identity {
 		k.leader.lose(fmt.Errorf("the lease %s was lost: master %q holds it", k.Describe(), record.HolderIdentity))
 	}
