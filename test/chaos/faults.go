@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -197,9 +198,17 @@ func apiServerStopped(ctx context.Context, w *world) error {
 	return stopped(ctx, w, w.APIServer, 10*time.Second+time.Duration(w.random.IntN(5000))*time.Millisecond)
 }
 
-// apiServerAway has nobody listen at the API server's address for longer than a Lease lasts. CHAOS_AWAY is how long.
+// apiServerAway has nobody listen at the API server's address for longer than a Lease lasts. CHAOS_AWAY is how long. The
+// master says meanwhile that it hears of no changes.
 func apiServerAway(ctx context.Context, w *world) error {
-	return errors.Join(w.APIServer.Kill(), w.pause(ctx, w.away), w.RestartAPIServer(ctx))
+	if err := errors.Join(w.APIServer.Kill(), w.pause(ctx, w.away)); err != nil {
+		return err
+	}
+	code, text, err := w.master.Readyz(ctx)
+	if err == nil && (code == http.StatusOK || !strings.Contains(text, "the watch of")) {
+		err = fmt.Errorf("the API server is away, and /readyz is %d: %s", code, text)
+	}
+	return errors.Join(err, w.RestartAPIServer(ctx))
 }
 
 // stopped has a process stand still for a time.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ const (
 	passTimeout  = 30 * time.Second
 	patchTimeout = 5 * time.Second
 	openRetry    = time.Second
+	stuckAfter   = 2 * time.Minute // no pass has begun for so long: none will
 )
 
 // Agent is one node's daemon.
@@ -63,6 +65,7 @@ type Agent struct {
 	before     *before.Sysctls // what `ovnkube cleanup node` puts back
 	isGateway  atomic.Bool     // whether the node is to be one
 	reported   atomic.Bool     // the Node says of its gateway what this agent found
+	turned     atomic.Int64    // when the loop last turned, Unix nanoseconds; 0 before it runs
 	found      bool            // ovn-controller was, in its run directory; measureDaemons' own
 	noOVS      error           // that the database of Open vSwitch does not answer
 }
@@ -83,9 +86,19 @@ func New(c config.Node, kube *local.Watcher, registry prometheus.Registerer, log
 	return a, nil
 }
 
-// Ready is nil when the node is set up and pods can be served. Otherwise it says what
+// Ready is nil when the node is set up, pods can be served, and the API server tells of changes. Otherwise it says what
 // is missing.
-func (a *Agent) Ready() error { return a.gate.Missing() }
+func (a *Agent) Ready() error { return cmp.Or(a.gate.Missing(), a.kube.Behind()) }
+
+// Alive is why the process must be started again: its loop stands still. It is nil otherwise.
+func (a *Agent) Alive() error {
+	if turned := a.turned.Load(); turned != 0 {
+		if since := time.Since(time.Unix(0, turned)); since > stuckAfter {
+			return fmt.Errorf("the agent has begun no pass for %s", since.Round(time.Second))
+		}
+	}
+	return nil
+}
 
 // Run works until ctx ends. An error means that it could not start, or not go on.
 func (a *Agent) Run(ctx context.Context) error {
@@ -252,6 +265,7 @@ func (a *Agent) loop(ctx context.Context) {
 	retry := firstRetry
 	for ctx.Err() == nil {
 		start := time.Now()
+		a.turned.Store(start.UnixNano())
 		wait := tickInterval
 		err := a.timedPass(ctx)
 		a.metrics.Pass.Observe(time.Since(start).Seconds())

@@ -37,7 +37,7 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	web, err := health.Listen(c.Metrics, registry, health.Probes{Ready: a.Ready}, log)
+	web, err := health.Listen(c.Metrics, registry, health.Probes{Alive: a.Alive, Ready: a.Ready}, log)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type Watcher struct {
 	api     *apiServer
 	// Refusals is what the API server refuses to list or watch, apart from EndpointSlices: see Endpoints.
 	Refusals reflector.Refusals
+	contacts reflector.Contacts // without EndpointSlices, for which an agent may lack the right
 
 	nodes    *table[Node]
 	pods     *table[Pod]
@@ -90,7 +91,7 @@ func (w *Watcher) prepare(rows []kinds.Kind) error {
 		if delete(watches, k.Kind); k.Kind == cluster.KindEndpointSlice {
 			w.slices.watch = watch
 		} else {
-			watch.Refused = w.Refusals.Of(k, w.notify)
+			watch.Refused, watch.Heard = w.Refusals.Of(k, w.notify), w.contacts.Of(k)
 			w.watches = append(w.watches, watch)
 		}
 	}
@@ -114,6 +115,9 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // Synced tells whether the first lists of pods and Nodes have arrived.
 func (w *Watcher) Synced() bool { return w.pods.isListed() && w.nodes.isListed() }
+
+// Behind is why changes in the cluster may not be known; nil when all is well.
+func (w *Watcher) Behind() error { return w.contacts.Behind() }
 
 // Changed delivers a value after a change of the Node, of a service, or of what Endpoints, ServiceRanges or Peers
 // return, and when a first list has arrived. Values merge.

@@ -19,9 +19,10 @@ import (
 // Source watches everything that the cluster is made of. It decodes objects as they arrive and keeps none of them.
 // Events of one object that nobody took in between are merged into the last.
 type Source struct {
-	clients *client.Clients
-	kinds   []kinds.Kind
-	signal  chan struct{}
+	clients  *client.Clients
+	kinds    []kinds.Kind
+	contacts reflector.Contacts
+	signal   chan struct{}
 	// Refusals is what the API server refuses to list or watch.
 	Refusals reflector.Refusals
 	// Existed tells whether there were objects of a kind before this program started; nil when nobody knows. It may wait
@@ -36,28 +37,18 @@ type Source struct {
 	reported map[cluster.Ref]uint64 // hashes of problems that were handed out, until the object changes
 	seed     maphash.Seed           // of these
 	waiting  int                    // kinds that have not been listed yet
-	heard    map[cluster.Kind]contact
 }
-
-// contact is when the API server last said something of a kind, and why a list or a watch of it has failed since.
-type contact struct {
-	at  time.Time
-	err error
-}
-
-// silence is how long nothing may be heard of a kind. client-go ends a watch after at most 10 minutes and begins
-// another. An API server also sends a bookmark about every minute.
-const silence = 11 * time.Minute
 
 // New is a Source of the kinds that the master watches; it watches nothing before Run.
 func New(c *client.Clients, rows []kinds.Kind) *Source {
 	watched := kinds.WatchedBy(rows, kinds.Master)
-	return &Source{
+	s := &Source{
 		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
 		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]uint64{},
-		seed:  maphash.MakeSeed(),
-		heard: map[cluster.Kind]contact{},
+		seed: maphash.MakeSeed(),
 	}
+	s.contacts.Expect(watched...)
+	return s
 }
 
 // Run watches until ctx ends.
@@ -67,7 +58,7 @@ func (s *Source) Run(ctx context.Context) {
 	watches.Go(func() { served.Run(ctx, s.clients.Kinds) })
 	for _, k := range s.kinds {
 		w := reflector.Watch{Kind: k, Sink: &feed{source: s, kind: k, known: map[cluster.Name]bool{}},
-			Refused: s.Refusals.Of(k, func() {}), Heard: func(err error) { s.hear(k.Kind, err) }, Served: &served}
+			Refused: s.Refusals.Of(k, func() {}), Heard: s.contacts.Of(k), Served: &served}
 		if s.Existed != nil {
 			w.Existed = func(ctx context.Context) bool { return s.Existed(ctx, k.Kind) }
 		}
@@ -76,34 +67,8 @@ func (s *Source) Run(ctx context.Context) {
 	watches.Wait()
 }
 
-// hear records that the API server said something of a kind, or why it did not.
-func (s *Source) hear(k cluster.Kind, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := contact{at: time.Now()}
-	if err != nil {
-		c = contact{s.heard[k].at, err}
-	}
-	s.heard[k] = c
-}
-
-// Behind is why changes in the cluster may not be known: a list or a watch fails, or nothing was heard of a kind. It is
-// nil when all is well.
-func (s *Source) Behind() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, k := range s.kinds {
-		switch c := s.heard[k.Kind]; {
-		case c.err != nil:
-			return fmt.Errorf("the watch of %s fails: %w", k.Plural(), c.err)
-		case c.at.IsZero():
-			return fmt.Errorf("nothing was heard of %s yet", k.Plural())
-		case time.Since(c.at) > silence:
-			return fmt.Errorf("nothing was heard of %s for %s", k.Plural(), time.Since(c.at).Round(time.Second))
-		}
-	}
-	return nil
-}
+// Behind is why changes in the cluster may not be known; nil when all is well.
+func (s *Source) Behind() error { return s.contacts.Behind() }
 
 // Signal delivers a value when there is something to Take. Values merge.
 func (s *Source) Signal() <-chan struct{} { return s.signal }
