@@ -13,7 +13,10 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/remote"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // run runs the program as `kubectl northbound ARGS`.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {

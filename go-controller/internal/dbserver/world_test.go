@@ -30,6 +30,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
+
 // fakeCluster is what Kubernetes knows, without Kubernetes.
 type fakeCluster struct {
 	mutex  sync.Mutex

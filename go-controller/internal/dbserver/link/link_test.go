@@ -23,6 +23,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
+
 // The machines n1 and n2, and a stranger.
 const (
 	first, second, stranger = "127.0.0.1", "127.0.0.2", "127.0.0.9"

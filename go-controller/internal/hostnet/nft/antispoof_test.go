@@ -2,6 +2,7 @@ package nft
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/hostplan"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 // antiSpoof is the item of a node with the management port m0, in a dual-stack cluster.
 func antiSpoof() hostplan.AntiSpoof {

@@ -9,14 +9,18 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.RunTests(m)) }
 
 const namespace = "ovn-kubernetes"
 
