@@ -156,6 +156,13 @@ func plansFor(
 ) (*offline.Cluster, []nb.Plan, error) {
 	var plans []nb.Plan
 	want, err := beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
+		recorded, err := session.Epoch()
+		if err != nil {
+			return err
+		}
+		if other := recorded.Of(want.State.UID()); other != nil {
+			warn(warnings, fmt.Sprintf("%v; a master without it writes nothing", other))
+		}
 		for _, name := range nbrecord.DownGateways(want.State, session.View()) {
 			down := &cluster.GatewayDown{Node: name}
 			want.Step([]cluster.Event{{Ref: down.Ref(), New: down}})

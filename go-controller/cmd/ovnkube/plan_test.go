@@ -240,3 +240,20 @@ func TestPlanFromAPIServer(t *testing.T) {
 		t.Errorf("master --dry-run:\n%s", got)
 	}
 }
+
+// plan beside a database that is recorded for another cluster says so. A master would end there.
+func TestPlanOfAnotherCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	ours := aCluster()
+	ours["/api/v1/namespaces"] = strings.Replace(ours["/api/v1/namespaces"], `"name":"default"`, `"name":"kube-system"`, 1)
+	remote := translated(t, testkit.NBSchemas()["23.03"])
+	args := []string{"plan", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", ours.serve(t)}
+	const warning = "another cluster: it is recorded for the cluster whose namespace kube-system has the UID theirs, and " +
+		"here that UID is 22222222-0000-4000-8000-000000000001"
+	for recorded, warned := range map[string]bool{"theirs": true, "22222222-0000-4000-8000-000000000001": false} {
+		nbctl(t, remote, "set", "logical_router", "ovn_cluster_router", "external_ids:k8s.ovn.org/cluster-uid="+recorded)
+		if got := ovnkube(t.Context(), nil, args...); got.exit != 2 || strings.Contains(got.stderr, warning) != warned {
+			t.Errorf("plan beside a database of the cluster %s:\n%s", recorded, got)
+		}
+	}
+}

@@ -224,6 +224,17 @@ func (s *State) place(o Object, in bool) {
 	}
 }
 
+// SystemNamespace is the namespace that every cluster has from its beginning to its end.
+const SystemNamespace = "kube-system"
+
+// UID is the UID of the cluster: that of its namespace kube-system, "" while there is none.
+func (s *State) UID() string {
+	if ns := s.Namespaces[SystemNamespace]; ns != nil {
+		return ns.UID
+	}
+	return ""
+}
+
 // HasSwitch is true when a node has a logical switch: it exists and has subnets.
 func (s *State) HasSwitch(node string) bool {
 	return s.Nodes[node] != nil && len(s.NodeSubnets[node]) > 0

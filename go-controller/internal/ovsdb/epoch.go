@@ -31,6 +31,19 @@ type Epoch struct {
 	externalIDs map[string]string // of that row
 }
 
+// ErrOtherCluster says that a database is not this cluster's.
+var ErrOtherCluster = errors.New("the Northbound database belongs to another cluster")
+
+// Of is the error that the database is recorded for another cluster than that of a UID; nil if either is not known.
+func (e Epoch) Of(uid string) error {
+	if e.UID == "" || uid == "" || e.UID == uid {
+		return nil
+	}
+	return fmt.Errorf("%w: it is recorded for the cluster whose namespace kube-system has the UID %s, and here that "+
+		"UID is %s: check --kubeconfig and --nb-address; --adopt makes the database this cluster's", ErrOtherCluster,
+		e.UID, uid)
+}
+
 // Epoch is the one in the copy.
 func (s *Session) Epoch() (Epoch, error) {
 	uuid, err := s.ClusterRouter()

@@ -67,8 +67,8 @@ func (l *Loop) hold(r core.Removal) {
 		r.Digest())
 	if digest := r.Digest(); l.guard.reported != digest {
 		l.guard.reported = digest
-		ns := cluster.Ref{Kind: cluster.KindNamespace, Name: cluster.Name{Name: systemNamespace}}
-		l.reportAll([]cluster.Problem{{Ref: ns, UID: l.uid(), Reason: ReasonHeldBack, Message: err.Error()}})
+		ns := cluster.Ref{Kind: cluster.KindNamespace, Name: cluster.Name{Name: cluster.SystemNamespace}}
+		l.reportAll([]cluster.Problem{{Ref: ns, UID: l.Core.State.UID(), Reason: ReasonHeldBack, Message: err.Error()}})
 	}
 	l.heldBack.Store(&err)
 	l.Metrics.HeldBack.Set(float64(r.Rows))

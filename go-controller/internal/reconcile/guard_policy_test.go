@@ -72,7 +72,7 @@ func (f *feed) part(of []cluster.Object) (out []cluster.Object) {
 // had, and deleted pods go.
 func TestPoliciesHoldWhileTheirRemovalWaits(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	few := append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"})
+	few := append(someCluster(), &cluster.Namespace{Name: cluster.SystemNamespace, UID: "uid"})
 	for i := range 3 {
 		few = append(few, pod(fmt.Sprint("w", i), "n1"))
 	}
@@ -122,7 +122,7 @@ func TestPoliciesHoldWhileTheirRemovalWaits(t *testing.T) {
 // With the approval the policies end.
 func TestPoliciesEndWithTheApproval(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	few := append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"})
+	few := append(someCluster(), &cluster.Namespace{Name: cluster.SystemNamespace, UID: "uid"})
 	all := append(slices.Clone(few), &cluster.NetworkPolicy{Name: cluster.Name{Namespace: "default", Name: "web"},
 		UID: "u", Ingress: cluster.PolicyRules{Isolates: true}})
 	for i := range 150 {
@@ -151,7 +151,7 @@ func TestHeldPoliciesAllowNothingToNewPods(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	friend := pod("friend", "n1")
 	friend.Labels = cluster.NewLabels(map[string]string{"app": "friend"})
-	feed := newFeed(append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"}, friend)...)
+	feed := newFeed(append(someCluster(), &cluster.Namespace{Name: cluster.SystemNamespace, UID: "uid"}, friend)...)
 	few := slices.Collect(maps.Values(feed.objects))
 	friends := cluster.PodSelector{Namespace: "default", Pods: cluster.NewLabelSelector(
 		cluster.Requirement{Key: "app", Operator: cluster.In, Values: []string{"friend"}})}

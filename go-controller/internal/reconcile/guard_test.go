@@ -17,7 +17,7 @@ import (
 // The rest is, once that is approved.
 func TestManyRowsAreHeldBack(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
-	few := append(someCluster(), &cluster.Namespace{Name: systemNamespace, UID: "uid"})
+	few := append(someCluster(), &cluster.Namespace{Name: cluster.SystemNamespace, UID: "uid"})
 	many := slices.Clone(few)
 	for i := range 150 {
 		many = append(many, pod(fmt.Sprint("p", i), "n1"))

@@ -15,9 +15,6 @@ import (
 // ErrNotLeader says that this master must not write any more.
 var ErrNotLeader = errors.New("this master does not lead any more")
 
-// ErrOtherCluster says that the database is not this cluster's.
-var ErrOtherCluster = errors.New("the Northbound database belongs to another cluster")
-
 // Leader tells whether this process is the master that writes.
 type Leader interface {
 	// Identity is this process among all masters that there ever were.
@@ -59,7 +56,7 @@ func (l *Loop) lead(ctx context.Context) {
 	}
 	plans := l.clusterPlan()
 	session, started := l.session, time.Now()
-	next := ovsdb.Epoch{Number: max(seen.Number, l.epoch) + 1, Leader: me, UID: l.uid()}
+	next := ovsdb.Epoch{Number: max(seen.Number, l.epoch) + 1, Leader: me, UID: l.Core.State.UID()}
 	l.inFlight = true
 	go func() {
 		r := result{session: session, raised: next, plans: plans, batch: &core.Batch{}}
@@ -136,23 +133,13 @@ func (l *Loop) mayWrite() bool {
 	return l.sameCluster(ovsdb.Epoch{UID: l.cluster})
 }
 
-// uid is the UID of this cluster: that of its namespace kube-system, "" while there is none.
-func (l *Loop) uid() string {
-	if ns := l.Core.State.Namespaces[systemNamespace]; ns != nil {
-		return ns.UID
-	}
-	return ""
-}
-
-// systemNamespace is the namespace that every cluster has from its beginning to its end.
-const systemNamespace = "kube-system"
-
 // sameCluster tells whether the database is this cluster's, as far as that is recorded. The database of another cluster
 // ends the loop: all its rows would be deleted.
 func (l *Loop) sameCluster(recorded ovsdb.Epoch) bool {
-	is := l.uid()
+	is := l.Core.State.UID()
+	other := recorded.Of(is)
 	switch {
-	case recorded.UID == "" || recorded.UID == is:
+	case other == nil && (is != "" || recorded.UID == ""):
 		return true
 	case is == "":
 		l.raiseAt = time.Now().Add(raiseAgain)
@@ -165,8 +152,6 @@ func (l *Loop) sameCluster(recorded ovsdb.Epoch) bool {
 		l.Log.Warn("the database of another cluster is adopted", "recorded", recorded.UID, "cluster", is)
 		return true
 	}
-	l.stopped = fmt.Errorf("%w: it is recorded for the cluster whose namespace kube-system has the UID %s, and here that "+
-		"UID is %s: check --kubeconfig and --nb-address; --adopt makes the database this cluster's", ErrOtherCluster,
-		recorded.UID, is)
+	l.stopped = other
 	return false
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -225,7 +226,7 @@ func (b *bed) refuses(uids ...string) {
 	case err := <-b.ended:
 		b.ended <- nil // for stop
 		for _, uid := range uids {
-			if !errors.Is(err, ErrOtherCluster) || !strings.Contains(err.Error(), uid) {
+			if !errors.Is(err, ovsdb.ErrOtherCluster) || !strings.Contains(err.Error(), uid) {
 				b.t.Errorf("the loop ended with %v, want that it names %s", err, uid)
 			}
 		}
