@@ -60,7 +60,8 @@ product() {
 }
 
 # Packages whose goroutines share memory, and whose tests take seconds: all of them together about one minute.
-shared=(./go-controller/internal/{kube/...,liveness,resolve,master,newkind,daemon,scrape,metrics,ovsdb/replica})
+shared=(./go-controller/internal/{kube/...,core,cluster,cni/server,liveness,resolve,master,newkind,daemon,scrape,metrics}
+  ./go-controller/internal/ovsdb/replica)
 compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${shared[@]}" >/dev/null; }
 races() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 10m "${shared[@]}"; }
 

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	settleTime = time.Minute // for everything to be as it should be after a fault, on a busy machine
+	settleTime = 3 * time.Minute // for everything to be as it should be after a fault, on a busy machine
 	// subnets has so few addresses for each node that freed ones are given again soon.
 	subnets = "10.128.0.0/16/26,fd01::/48/64"
 	// space is what the Northbound database may take on disk.

@@ -20,7 +20,7 @@ import (
 
 const (
 	upLimit  = 15 * time.Minute // for starting the cluster, which may download and build
-	deadline = 60 * time.Second // of every wait
+	deadline = 2 * time.Minute  // of every wait
 	// Between two looks. Most conditions hold soon, and looking for those that do not costs a busy machine time.
 	firstPause, longestPause = 5 * time.Millisecond, 100 * time.Millisecond
 )
