@@ -82,6 +82,26 @@ Problems
 	}
 }
 
+// Kinds and names may be written as for kubectl.
+func TestExplainAsForKubectl(t *testing.T) {
+	const policies, tiers = "testdata/policy-check.in.yaml", "testdata/cluster-policies.in.yaml"
+	for _, same := range [][][]string{
+		{{"np", "shop/web", "-f", policies}, {"np/web", "-n", "shop", "-f", policies},
+			{"networkpolicy/shop/web", "-f", policies}},
+		{{"cnp", "guard", "-f", tiers}, {"cnp/guard", "-f", tiers}, {"clusternetworkpolicy/guard", "-f", tiers}},
+	} {
+		want := ovnkube(t.Context(), nil, append([]string{"explain"}, same[0]...)...)
+		if want.exit != 0 || !strings.Contains(want.stdout, "\nRows\n  ACL ") {
+			t.Errorf("explain %v:\n%s", same[0], want)
+		}
+		for _, args := range same[1:] {
+			if got := ovnkube(t.Context(), nil, append([]string{"explain"}, args...)...); got != want {
+				t.Errorf("explain %v:\n%swant, as with %v:\n%s", args, got, same[0], want)
+			}
+		}
+	}
+}
+
 // A policy without rules has no rows, and is in force all the same.
 func TestExplainPolicyWithoutRules(t *testing.T) {
 	got := ovnkube(t.Context(), nil, "explain", "np", "shop/deny", "-f", "testdata/policy-check.in.yaml")

@@ -89,6 +89,31 @@ Plan: 1 to add, 3 to change, 0 to remove.
 	}
 }
 
+// What somebody did to a policy's rows, to the group of its pods, and to a set of its peers' addresses.
+func TestPlanOfPolicies(t *testing.T) {
+	const file = "testdata/policy-check.in.yaml"
+	for ovn, schema := range testkit.NBSchemas() {
+		t.Run(ovn, func(t *testing.T) {
+			remote := translatedFrom(t, file, schema)
+			nbctl(t, remote, "set", "ACL", "ac5df151-376f-53b8-8fd8-772bf5d7fc72", "action=drop")
+			nbctl(t, remote, "clear", "Port_Group", "sel_774ae86f7e1efd715b79", "ports")
+			nbctl(t, remote, "add", "Address_Set", "sel_dd3a70079beb58f28bc4_v4", "addresses", "10.66.66.66")
+			want := `~ Address_Set sel_dd3a70079beb58f28bc4_v4  (Selector dd3a70079beb58f28bc4, addresses-v4)
+      addresses  - "10.66.66.66"
+~ ACL outport == @sel_774ae86f7e1efd715b79 && ip4.src == $sel_dd3a70079beb58f28bc4_v4 && 9000 <= tcp.dst <= 9100  ` +
+				`(NetworkPolicy shop/web, ingress-0-v4-tcp)
+      action  ~ "drop" -> "allow-related"
+~ Port_Group sel_774ae86f7e1efd715b79  ports  + Logical_Switch_Port shop_web-0
+
+Plan: 0 to add, 3 to change, 0 to remove.
+`
+			if got := plan(t, remote, "-f", file); got != (result{stdout: want, exit: 2}) {
+				t.Errorf("plan differs at %s", firstDifference(got.String(), result{stdout: want, exit: 2}.String()))
+			}
+		})
+	}
+}
+
 // With an empty database, everything is added. With an empty cluster, everything is removed.
 func TestPlanFromAndToNothing(t *testing.T) {
 	empty := testkit.StartOVSDB(t, testkit.NBSchemas()["23.03"])
