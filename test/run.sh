@@ -79,8 +79,8 @@ prepare "the sandbox's root filesystem (the first time about a minute)" bin/sand
 # Tests that want no packet lost, and their packages. They have the machine for themselves: with another cluster beside
 # it, Open vSwitch's userspace datapath has to wait, and loses packets.
 alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
-alone+='|^(TestBothDatabasesLost|TestFlannel|TestTenants|TestUpgrade)$'
-alone_in=(./e2e ./e2e/{chart,kubeadm,lost,networks,policy,upgrade})
+alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
+alone_in=(./chaos ./e2e ./e2e/{chart,kubeadm,lost,networks,policy,upgrade})
 alone() { go test -C test -count=1 -p 1 -timeout 40m -run "$alone" "${alone_in[@]}"; }
 
 # All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
