@@ -20,9 +20,9 @@ import (
 // and for those of a minute, for which freed addresses wait.
 const (
 	churnNamespace = "churn"
-	churnNodes     = 10
-	churnPods      = 1200                   // that live at a time
-	churnPace      = 100 * time.Millisecond // between two new pods
+	churnNodes     = 16
+	churnPods      = 2400                  // that live at a time
+	churnPace      = 50 * time.Millisecond // between two new pods
 )
 
 // churn makes a pod at each tick, and then deletes the oldest.
