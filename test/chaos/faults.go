@@ -198,8 +198,8 @@ func apiServerStopped(ctx context.Context, w *world) error {
 	return stopped(ctx, w, w.APIServer, 10*time.Second+time.Duration(w.random.IntN(5000))*time.Millisecond)
 }
 
-// apiServerAway has nobody listen at the API server's address for longer than a Lease lasts. CHAOS_AWAY is how long. The
-// master says meanwhile that it hears of no changes.
+// apiServerAway has nobody listen at the API server's address for longer than a Lease lasts. CHAOS_AWAY is how long.
+// The master says meanwhile that it hears of no changes.
 func apiServerAway(ctx context.Context, w *world) error {
 	if err := errors.Join(w.APIServer.Kill(), w.pause(ctx, w.away)); err != nil {
 		return err

@@ -80,8 +80,8 @@ func (w *world) attached(ctx context.Context, home string, node int) (*plane.Pod
 }
 
 // awaitFlows waits until the nodes have the flows of all that is in the Northbound database now (ovn-nbctl(8), --wait).
-// Those of hostile objects take them a minute or more, and more than five where other programs keep the processors busy.
-// An emptied database counts from 0 again, and what the nodes have done before counts as done.
+// Those of hostile objects take them a minute or more, and more than five where other programs keep the processors
+// busy. An emptied database counts from 0 again, and what the nodes have done before counts as done.
 func (w *world) awaitFlows(ctx context.Context) error {
 	_, err := w.nbctl(ctx, "--timeout=900", "--wait=hv", "sync")
 	return err

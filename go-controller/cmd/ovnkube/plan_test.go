@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -273,11 +274,12 @@ func TestPlanOfAnotherCluster(t *testing.T) {
 	ours["/api/v1/namespaces"] = strings.Replace(ours["/api/v1/namespaces"], `"name":"default"`, `"name":"kube-system"`, 1)
 	remote := translated(t, testkit.NBSchemas()["23.03"])
 	args := []string{"plan", "--log-level=error", "--nb-address", remote, "--k8s-apiserver", ours.serve(t)}
-	const warning = "another cluster: it is recorded for the cluster whose namespace kube-system has the UID theirs, and " +
-		"here that UID is 22222222-0000-4000-8000-000000000001"
+	const warning = "another cluster: it is recorded for the cluster whose namespace kube-system has the UID theirs, " +
+		"and here that UID is 22222222-0000-4000-8000-000000000001"
 	for recorded, warned := range map[string]bool{"theirs": true, "22222222-0000-4000-8000-000000000001": false} {
-		nbctl(t, remote, "set", "logical_router", "ovn_cluster_router", "external_ids:k8s.ovn.org/cluster-uid="+recorded)
-		if got := ovnkube(t.Context(), nil, args...); got.exit != 2 || strings.Contains(got.stderr, warning) != warned {
+		nbctl(t, remote, "set", "logical_router", "ovn_cluster_router", "external_ids:"+names.UIDKey+"="+recorded)
+		got := ovnkube(t.Context(), nil, args...)
+		if got.exit != 2 || strings.Contains(got.stderr, warning) != warned {
 			t.Errorf("plan beside a database of the cluster %s:\n%s", recorded, got)
 		}
 	}

@@ -132,25 +132,6 @@ func (w *world) patched(p Patch) cluster.Event {
 	return cluster.Event{}
 }
 
-// restarted is the same cluster with a new ledger, which is told what was freed lately.
-func (w *world) restarted() *world { return w.restartedWith(w.ledger.Freed()) }
-
-func (w *world) restartedWith(freed Freed) *world {
-	s := index.NewState(w.config)
-	s.SwitchSubnets = w.state.SwitchSubnets
-	again := &world{t: w.t, config: w.config, state: s, ledger: New(s.Networks), clock: w.clock}
-	var changes []cluster.Change
-	for _, o := range w.state.All() {
-		if c, ok := s.Apply(cluster.Event{Ref: o.Ref, New: o.New}); ok {
-			changes = append(changes, c)
-		}
-	}
-	again.ledger.Advance(s, w.clock)
-	again.ledger.Keep(s, freed)
-	again.last = again.ledger.Update(s, changes)
-	return again
-}
-
 func (w *world) address(pod, want string) {
 	w.t.Helper()
 	var got []string

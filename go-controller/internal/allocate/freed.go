@@ -112,8 +112,8 @@ func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
 	return n > 0
 }
 
-// inUse finds the freed subnets of a network in which pods have addresses whose node is gone: its machine may run on, and
-// the pods with it, until their objects are gone, too.
+// inUse finds the freed subnets of a network in which pods have addresses whose node is gone: its machine may run on,
+// and the pods with it, until their objects are gone, too.
 func (f *freedSet) inUse(s *cluster.State, network names.Network) map[netip.Prefix]bool {
 	out := map[netip.Prefix]bool{}
 	for p := range s.PodsWithoutNode() {
@@ -124,8 +124,8 @@ func (f *freedSet) inUse(s *cluster.State, network names.Network) map[netip.Pref
 	return out
 }
 
-// subnetsOf is the freed subnets of a network in which a pod has addresses. What its annotation says counts here: it can
-// only have a subnet wait that a node had lately.
+// subnetsOf is the freed subnets of a network in which a pod has addresses. What its annotation says counts here: it
+// can only have a subnet wait that a node had lately.
 func (f *freedSet) subnetsOf(s *cluster.State, p *cluster.Pod, network names.Network) iter.Seq[netip.Prefix] {
 	return func(yield func(netip.Prefix) bool) {
 		for a := range s.Attachments(p) {

@@ -8,12 +8,32 @@ import (
 	"testing"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // own is a part of the cluster's own network.
 func own(prefix string) names.Range {
 	return names.Range{Network: names.Own, Prefix: netip.MustParsePrefix(prefix)}
+}
+
+// restarted is the same cluster with a new ledger, which is told what was freed lately.
+func (w *world) restarted() *world { return w.restartedWith(w.ledger.Freed()) }
+
+func (w *world) restartedWith(freed Freed) *world {
+	s := index.NewState(w.config)
+	s.SwitchSubnets = w.state.SwitchSubnets
+	again := &world{t: w.t, config: w.config, state: s, ledger: New(s.Networks), clock: w.clock}
+	var changes []cluster.Change
+	for _, o := range w.state.All() {
+		if c, ok := s.Apply(cluster.Event{Ref: o.Ref, New: o.New}); ok {
+			changes = append(changes, c)
+		}
+	}
+	again.ledger.Advance(s, w.clock)
+	again.ledger.Keep(s, freed)
+	again.last = again.ledger.Update(s, changes)
+	return again
 }
 
 // wait lets seconds pass, one by one, as a loop would that has nothing else to do.

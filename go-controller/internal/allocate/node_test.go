@@ -178,9 +178,9 @@ func TestNodeMadeAnew(t *testing.T) {
 	})
 }
 
-// A node's machine may run on although its Node is deleted. Nobody gets its subnets while pods are bound to it that have
-// addresses there, also not after a restart, and for a minute after the last of those has ended. A pod whose annotation
-// can't be read holds nothing back.
+// A node's machine may run on although its Node is deleted. Nobody gets its subnets while pods are bound to it that
+// have addresses there, also not after a restart, and for a minute after the last of those has ended. A pod whose
+// annotation can't be read holds nothing back.
 func TestSubnetsOfADeletedNode(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/22/24,fd01::/62/64")
 	w.put(node("n1", 1), node("n2", 2), node("n3", 3), node("n4", 4),

@@ -52,7 +52,8 @@ func TestStoppedLeader(t *testing.T) {
 		back := time.Since(stopped)
 		t.Logf("sending %v: given up after %s, a session with the next leader after %s", sending, given, back)
 		// It takes one look at the others until they have elected one, and another to see it.
-		if given > echoInterval+2*(askOthers+askTimeout) || back >= given+reachTimeout || again.conn.Address() == raft.Remotes()[leader] {
+		if given > echoInterval+2*(askOthers+askTimeout) || back >= given+reachTimeout ||
+			again.conn.Address() == raft.Remotes()[leader] {
 			t.Errorf("given up after %s, and after %s a session with %s", given, back, again.conn.Address())
 		}
 		raft.Signal(leader, syscall.SIGCONT)

@@ -293,8 +293,8 @@ func (l *Loop) Refused() error {
 	return nil
 }
 
-// Failing is why an owner's rows are not as they should be although they were tried several times; nil when there is none
-// such.
+// Failing is why an owner's rows are not as they should be although they were tried several times; nil when there is
+// none such.
 func (l *Loop) Failing() error {
 	if err := l.failing.Load(); err != nil {
 		return *err

@@ -109,7 +109,7 @@ func holder(t *testing.T, api *fake.Clientset) string {
 	return *l.Spec.HolderIdentity
 }
 
-// A standby says that it can't read the Lease once it has not for as long as the Lease lasts, and why; a new one at once.
+// A standby says that it can't read the Lease, and why, once it has not for as long as the Lease lasts.
 func TestStandbyWithoutAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
