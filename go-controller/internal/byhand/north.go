@@ -278,8 +278,9 @@ func (n *northbound) plans(owners []nb.Owner) ([]nb.Plan, error) {
 }
 
 // attempts is how often a transaction is planned anew when somebody else was
-// faster: a master that has read the Node's annotations makes the same rows.
-const attempts = 5
+// faster: a master that has read the Node's annotations makes the same rows. On a
+// busy machine seconds may pass until its rows are seen here.
+const attempts = 20
 
 // carryOut plans the owners, sends the plans as one transaction and prints what
 // changed.
