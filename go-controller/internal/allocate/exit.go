@@ -50,6 +50,11 @@ func (u *update) lookAtExits(nodes map[string]bool) {
 			if n, _ := u.s.Primary(pod.Namespace); n != "" {
 				u.exits[exit{n, node}] = true
 			}
+			for a := range u.s.Attachments(u.s.Pods[pod]) { // it may ask for a network that is another namespace's primary
+				if b := u.ledger.books[a.Network]; b != nil && b.network.Primary {
+					u.exits[exit{a.Network, node}] = true
+				}
+			}
 		}
 		for name, b := range u.ledger.books {
 			if n := u.s.Nodes[node]; b.network.Primary && (b.uses(node) || n != nil && b.mayClaim(n)) {
