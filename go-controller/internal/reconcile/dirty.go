@@ -26,6 +26,8 @@ const (
 	lastBackoff  = 30 * time.Second
 	// An owner that has failed fewer times is not worth a word: most often another one's rows come first.
 	persistent = 4
+	// A program of others may change its rows all the time.
+	retryWithin = 500 * time.Millisecond
 )
 
 var errVanished = errors.New("a row vanished while it was written to")
@@ -169,11 +171,13 @@ func (d *dirtySet) retryNow(o nb.Owner) {
 	}
 }
 
-// retryAll ends the wait of all owners, apart from those that may be why the connection was lost.
-func (d *dirtySet) retryAll() {
+// retrySoon has all owners tried again within retryWithin, apart from those that may be why the connection was lost.
+// However often it is called, they are tried no more often than that.
+func (d *dirtySet) retrySoon(now time.Time) {
 	for o, b := range d.waiting {
-		if !b.blamed {
-			d.retryNow(o)
+		if soon := now.Add(retryWithin); !b.blamed && b.until.After(soon) {
+			b.until = soon
+			d.waiting[o] = b
 		}
 	}
 }

@@ -106,8 +106,12 @@ func TestDirtySet(t *testing.T) {
 		t.Errorf("failing: %v, want one named and one more", err)
 	}
 	d.blame(blamed)
-	d.retryAll()
-	wantTaken(t, "after something went that may have been in the way", taken(d, at, 9), pod)
+	for i := range 3 {
+		d.retrySoon(at.Add(time.Duration(i) * time.Millisecond))
+	}
+	soon := at.Add(retryWithin)
+	wantTaken(t, "before its time, after something went that may have been in the way", taken(d, soon.Add(-1), 9))
+	wantTaken(t, "soon after something went that may have been in the way", taken(d, soon, 9), pod)
 	d.succeed(blamed)
 	d.drop(blamed)
 	d.succeed(pod)

@@ -365,7 +365,7 @@ func (l *Loop) takeDirty() {
 			}
 		}
 		if l.session.TakeCleared() {
-			l.dirty.retryAll()
+			l.dirty.retrySoon(time.Now())
 		}
 		if len(dirty) > 0 {
 			events, problems := l.Recorder.Changed(l.Core.State, l.session, dirty)
