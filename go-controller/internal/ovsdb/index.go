@@ -112,7 +112,11 @@ func (x *index) concern(before, after model.Model) {
 			x.dirty[o], owned = true, true
 		}
 	}
-	x.cleared = x.cleared || before != nil && !owned && x.schema.Ref(before).Table != nbdb.NBGlobalTable
+	if before == nil || owned {
+		return
+	}
+	r := x.schema.Ref(before)
+	x.cleared = x.cleared || r.Table != nbdb.NBGlobalTable && r != freedSet() // both are the master's own
 }
 
 // changeSlots records what a row lists now, and tells whether that is news.
