@@ -161,7 +161,7 @@ func plansFor(
 			return err
 		}
 		if other := recorded.Of(want.State.UID()); other != nil {
-			warn(warnings, fmt.Sprintf("%v; a master without it writes nothing", other))
+			warn(warnings, fmt.Sprintf("%v; without that flag a master ends here", other))
 		}
 		for _, name := range nbrecord.DownGateways(want.State, session.View()) {
 			down := &cluster.GatewayDown{Node: name}

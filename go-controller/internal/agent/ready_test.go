@@ -61,6 +61,9 @@ func TestReadyNeedsAPIServer(t *testing.T) {
 	k := newLink(b)
 	b.start(t)
 	b.becomeReady(t)
+	if b.agent.turned.Load() == 0 {
+		t.Error("the loop does not say that it turns, so that nobody would notice that it stands still")
+	}
 	k.set(true)
 	b.awaitMissing(t, "fails: connection refused")
 	if err := b.agent.gate.Missing(); err != nil {

@@ -128,8 +128,11 @@ func (f *freedSet) inUse(s *cluster.State, network names.Network) map[netip.Pref
 // can only have a subnet wait that a node had lately.
 func (f *freedSet) subnetsOf(s *cluster.State, p *cluster.Pod, network names.Network) iter.Seq[netip.Prefix] {
 	return func(yield func(netip.Prefix) bool) {
+		if len(f.subnets) == 0 {
+			return
+		}
 		for a := range s.Attachments(p) {
-			if a.Network != network || len(f.subnets) == 0 {
+			if a.Network != network {
 				continue
 			}
 			had, _, _, _ := annotation.PodNetworkAmong(p.Annotated, a.Key()) // nothing if it can't be read

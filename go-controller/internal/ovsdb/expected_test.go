@@ -108,6 +108,34 @@ func TestWhatIsNotExpectedIsNews(t *testing.T) {
 	})
 }
 
+// A row that nobody owns may be in an owner's way until it goes or is another. An owner's row is not, nor is the
+// master's own record.
+func TestRowsThatWereInTheWay(t *testing.T) {
+	schema := nb.NewSchema()
+	ours := rows(schema, "a")[1].Model
+	theirs := model.Clone(ours).(*nbdb.LogicalSwitchPort)
+	theirs.UUID, theirs.ExternalIDs = "00000000-0000-4000-8000-000000000001", nil
+	renamed := model.Clone(theirs).(*nbdb.LogicalSwitchPort)
+	renamed.Name = "another"
+	record := &nbdb.AddressSet{UUID: freedSet().UUID, Name: "northbound_freed"}
+	longer := model.Clone(record).(*nbdb.AddressSet)
+	longer.ExternalIDs = map[string]string{"10.128.1.7": "2026-01-02T15:04:05Z"}
+	for what, c := range map[string]struct {
+		before, after model.Model
+		want          bool
+	}{
+		"theirs comes": {nil, theirs, false}, "theirs goes": {theirs, nil, true},
+		"theirs is another": {theirs, renamed, true}, "ours goes": {ours, nil, false},
+		"the record grows": {record, longer, false},
+	} {
+		x := newIndex(schema, func() {})
+		x.change(c.before, c.after)
+		if got := x.takeCleared(); got != c.want || x.takeCleared() {
+			t.Errorf("%s: may have been in the way: %v, want %v, and that once", what, got, c.want)
+		}
+	}
+}
+
 // A row and the place that lists it go together, and are told of one after the other, in any order: whoever looks in
 // between does not use the UUID again.
 func TestUnlistedRowIsSpent(t *testing.T) {

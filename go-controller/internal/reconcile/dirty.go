@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,8 +28,6 @@ const (
 	// A program of others may change its rows all the time.
 	retryWithin = 500 * time.Millisecond
 )
-
-var errVanished = errors.New("a row vanished while it was written to")
 
 // backoff is an owner's history of failed attempts.
 type backoff struct {

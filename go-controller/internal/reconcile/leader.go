@@ -137,9 +137,8 @@ func (l *Loop) mayWrite() bool {
 // ends the loop: all its rows would be deleted.
 func (l *Loop) sameCluster(recorded ovsdb.Epoch) bool {
 	is := l.Core.State.UID()
-	other := recorded.Of(is)
 	switch {
-	case other == nil && (is != "" || recorded.UID == ""):
+	case recorded.UID == "" || recorded.UID == is:
 		return true
 	case is == "":
 		l.raiseAt = time.Now().Add(raiseAgain)
@@ -152,6 +151,6 @@ func (l *Loop) sameCluster(recorded ovsdb.Epoch) bool {
 		l.Log.Warn("the database of another cluster is adopted", "recorded", recorded.UID, "cluster", is)
 		return true
 	}
-	l.stopped = other
+	l.stopped = recorded.Of(is)
 	return false
 }

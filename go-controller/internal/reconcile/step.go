@@ -227,7 +227,7 @@ func (l *Loop) committed(r result) {
 	lost := func(o nb.Owner) bool { return slices.Contains(r.outcome.Lost, o) }
 	l.judge(r.batch, slices.DeleteFunc(ownersOf(r.plans), lost))
 	for _, o := range r.outcome.Lost {
-		wait := l.dirty.fail(o, errVanished, time.Now())
+		wait := l.dirty.fail(o, errors.New("a row vanished while it was written to"), time.Now())
 		l.Log.Warn("a row vanished while it was written to", "owner", o.String(), "retry", wait)
 	}
 	l.Log.Info("transaction", "owners", len(r.plans), "operations", r.outcome.Ops,

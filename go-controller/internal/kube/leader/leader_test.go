@@ -99,6 +99,14 @@ func start(ctx context.Context, t *testing.T, api *fake.Clientset, ending time.D
 	return c
 }
 
+// startTwo runs a leader and then a standby.
+func startTwo(ctx context.Context, t *testing.T, api *fake.Clientset) (leader, standby *candidate) {
+	t.Helper()
+	leader = start(ctx, t, api, 0)
+	<-leader.began
+	return leader, start(ctx, t, api, 0)
+}
+
 // holder is who holds the Lease.
 func holder(t *testing.T, api *fake.Clientset) string {
 	t.Helper()
@@ -114,9 +122,7 @@ func TestStandbyWithoutAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		api := fake.NewClientset()
-		a := start(ctx, t, api, 0)
-		<-a.began
-		b := start(ctx, t, api, 0)
+		a, b := startTwo(ctx, t, api)
 		time.Sleep(time.Second)
 		b.link.cut.Store(true)
 		time.Sleep(duration - time.Second)
@@ -144,9 +150,7 @@ func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		api := fake.NewClientset()
-		a := start(ctx, t, api, 0)
-		<-a.began
-		b := start(ctx, t, api, 0)
+		a, b := startTwo(ctx, t, api)
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
 		if err := a.Holds(); err != nil || b.Holds() == nil || holder(t, api) != a.Identity() {
