@@ -253,7 +253,19 @@ func TestPodGoesDuringAdd(t *testing.T) {
 // awaitSeen waits until the server's watch knows the pod.
 func (b *bed) awaitSeen(t *testing.T, name string) {
 	t.Helper()
-	err := b.server.Pods.WaitPod(t.Context(), "default", name, func(_ local.Pod, ok bool) bool { return ok })
+	b.awaitPod(t, name, true)
+}
+
+// awaitGone waits until the watch has seen the pod go.
+func (b *bed) awaitGone(t *testing.T, name string) {
+	t.Helper()
+	b.awaitPod(t, name, false)
+}
+
+// awaitPod waits until the server sees that a pod is there, or that it is not.
+func (b *bed) awaitPod(t *testing.T, name string, there bool) {
+	t.Helper()
+	err := b.server.Pods.WaitPod(t.Context(), "default", name, func(_ local.Pod, ok bool) bool { return ok == there })
 	if err != nil {
 		t.Fatal(err)
 	}

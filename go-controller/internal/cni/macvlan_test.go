@@ -50,6 +50,7 @@ func TestMacvlan(t *testing.T) {
 		t.Helper()
 		a.as(protocol.Del).succeed(t)
 		b.delete(t, "web")
+		b.awaitGone(t, "web") // the next one has its UID
 		if got := testkit.Run(t, "ip", "-n", "web", "-br", "link"); strings.Contains(got, "macvlan0") ||
 			strings.Contains(got, "eth0") {
 			t.Errorf("left in the container: %s", got)
