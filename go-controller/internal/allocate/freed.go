@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -83,8 +84,7 @@ func (f *freedSet) overlapping(s netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// advance forgets what may be given again, and tells whether there was any. A subnet that is inUse waits for another
-// minute.
+// advance forgets what may be given again, and tells whether there was any. What is inUse waits for another minute.
 func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
 	f.now = now
 	n := 0
@@ -95,7 +95,7 @@ func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
 		if f.until[p] != f.order[n].until { // it was freed again
 			continue
 		}
-		if f.subnets[p] && used == nil {
+		if used == nil {
 			used = inUse()
 		}
 		if used[p] {
@@ -112,42 +112,55 @@ func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
 	return n > 0
 }
 
-// inUse finds the freed subnets of a network in which pods have addresses whose node is gone: its machine may run on,
-// and the pods with it, until their objects are gone, too.
-func (f *freedSet) inUse(s *cluster.State, network names.Network) map[netip.Prefix]bool {
-	out := map[netip.Prefix]bool{}
+// around is what was freed around an address: the subnet that has it or, if none does, the address itself.
+func (f *freedSet) around(a netip.Addr) (netip.Prefix, bool) {
+	for bits := range a.BitLen() + 1 {
+		p, err := a.Prefix(bits)
+		if err != nil {
+			break
+		}
+		if _, ok := f.until[p]; ok {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// inUse finds what was freed and is in use all the same: pods have it whose Node is gone. The machine may run on, and
+// the pods with it, until their objects are gone, too.
+func (l *Ledger) inUse(s *cluster.State) map[names.Network]map[netip.Prefix]bool {
+	out := map[names.Network]map[netip.Prefix]bool{}
 	for p := range s.PodsWithoutNode() {
-		for subnet := range f.subnetsOf(s, p, network) {
-			out[subnet] = true
+		for n, had := range l.freedOf(s, p) {
+			if out[n] == nil {
+				out[n] = map[netip.Prefix]bool{}
+			}
+			out[n][had] = true
 		}
 	}
 	return out
 }
 
-// subnetsOf is the freed subnets of a network in which a pod has addresses. What its annotation says counts here: it
-// can only have a subnet wait that a node had lately.
-func (f *freedSet) subnetsOf(s *cluster.State, p *cluster.Pod, network names.Network) iter.Seq[netip.Prefix] {
-	return func(yield func(netip.Prefix) bool) {
-		if len(f.subnets) == 0 {
-			return
-		}
+// freedOf is what was freed, by network, of what a pod has. What its annotation says counts here: it can only have
+// something wait that was freed lately.
+func (l *Ledger) freedOf(s *cluster.State, p *cluster.Pod) iter.Seq2[names.Network, netip.Prefix] {
+	return func(yield func(names.Network, netip.Prefix) bool) {
 		for a := range s.Attachments(p) {
-			if a.Network != network {
+			f := l.freedLately(a.Network)
+			if f == nil || len(f.until) == 0 {
 				continue
 			}
 			had, _, _, _ := annotation.PodNetworkAmong(p.Annotated, a.Key()) // nothing if it can't be read
 			for _, ip := range had.IPs {
-				for bits := range ip.Addr().BitLen() {
-					if subnet, err := ip.Addr().Prefix(bits); err == nil && f.subnets[subnet] && !yield(subnet) {
-						return
-					}
+				if freed, ok := f.around(ip.Addr()); ok && !yield(a.Network, freed) {
+					return
 				}
 			}
 		}
 	}
 }
 
-// waitAnew has the subnets of a node that is gone wait from now on, when a pod ends that is bound to it.
+// waitAnew has what a pod had wait from now on, when the pod ends and its Node is gone.
 func (u *update) waitAnew(c cluster.Change) {
 	old, ok := c.Old.(*cluster.Pod)
 	if !ok || !old.WantsNetwork() || u.s.Nodes[old.Node] != nil {
@@ -156,16 +169,17 @@ func (u *update) waitAnew(c cluster.Change) {
 	if now, ok := c.New.(*cluster.Pod); ok && now.UID == old.UID && now.WantsNetwork() {
 		return
 	}
-	for n, f := range u.ledger.freedSets() {
-		f.add(slices.Collect(f.subnetsOf(u.s, old, n))...)
+	for n, freed := range u.ledger.freedOf(u.s, old) {
+		u.ledger.freedLately(n).add(freed)
 	}
 }
 
 // Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
 // at them again.
 func (l *Ledger) Advance(s *cluster.State, now int64) (again bool) {
+	inUse := sync.OnceValue(func() map[names.Network]map[netip.Prefix]bool { return l.inUse(s) })
 	for n, f := range l.freedSets() {
-		over := f.advance(now, func() map[netip.Prefix]bool { return f.inUse(s, n) })
+		over := f.advance(now, func() map[netip.Prefix]bool { return inUse()[n] })
 		if b := l.books[n]; b != nil {
 			b.retry = over && b.waits() || b.retry
 			again = again || b.retry
@@ -202,15 +216,21 @@ func (l *Ledger) Keep(s *cluster.State, freed Freed) {
 	l.Advance(s, now)
 }
 
-// freedIn is what was freed lately in a network, which may have no book, or none yet.
-func (l *Ledger) freedIn(n names.Network) *freedSet {
+// freedLately is what was freed lately in a network; nil if the ledger has nothing of it.
+func (l *Ledger) freedLately(n names.Network) *freedSet {
 	if b := l.books[n]; b != nil {
 		return b.freed
 	}
-	if l.kept[n] == nil {
-		l.kept[n] = newFreedSet()
-		l.kept[n].now = l.freed.now
+	return l.kept[n]
+}
+
+// freedIn is the same for a network that may have no book, or none yet: it is never nil.
+func (l *Ledger) freedIn(n names.Network) *freedSet {
+	if f := l.freedLately(n); f != nil {
+		return f
 	}
+	l.kept[n] = newFreedSet()
+	l.kept[n].now = l.freed.now
 	return l.kept[n]
 }
 

@@ -77,17 +77,18 @@ func TestFreedWaits(t *testing.T) {
 
 // An address that is freed again and again, as that of a pod which asks for it each minute, does not hold back others.
 func TestFreedAgain(t *testing.T) {
+	nobody := func() map[netip.Prefix]bool { return nil }
 	f, again, other := newFreedSet(), netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("10.99.0.8")
 	f.add(netip.PrefixFrom(again, 32))
 	f.add(netip.PrefixFrom(other, 32))
 	for minute := range int64(10) {
-		f.advance((minute+1)*(freedFor-1), nil)
+		f.advance((minute+1)*(freedFor-1), nobody)
 		if !f.has(again) || f.has(other) != (minute == 0) || len(f.order) > 2 {
 			t.Errorf("minute %d: freed lately are %v, in %d entries", minute+1, f.until, len(f.order))
 		}
 		f.add(netip.PrefixFrom(again, 32))
 	}
-	if f.advance(f.now+freedFor, nil); f.has(again) || len(f.order) != 0 || len(f.over) != 2 {
+	if f.advance(f.now+freedFor, nobody); f.has(again) || len(f.order) != 0 || len(f.over) != 2 {
 		t.Errorf("at the end %v are freed lately, and %v may be given again", f.until, f.over)
 	}
 }
@@ -244,6 +245,36 @@ func TestFreedInAPrimaryNetwork(t *testing.T) {
 	if left := again.ledger.Freed(); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// In a network that the pods of all nodes share, the address of a pod whose Node is gone waits until a minute after the
+// pod has ended, also after a restart: its machine may run on.
+func TestFreedAddressOfADeletedNode(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+	w.pause, w.clock = 0, 1000
+	a, b := podIn("red", "a", "n1"), podIn("red", "b", "n2")
+	has := func(w *world, want string) {
+		t.Helper()
+		port := cluster.PodPort{Pod: b.Name, Interface: names.PrimaryInterface}
+		if got := strings.Trim(fmt.Sprint(w.state.In("red.own").PodNetworks[port].IPs), "[]"); got != want {
+			t.Errorf("pod b has %q, want %q", got, want)
+		}
+	}
+	w.put(node("n1", 1), node("n2", 2), labelled("red", true), primary("red", "own", "10.77.0.0/30", "fd77::/64"), a)
+	w.drop(node("n1", 1))
+	w.wait(3 * freedFor)
+	w.put(b)
+	has(w, "")
+
+	w.clock += 1000 // no master ran
+	again := w.restarted()
+	again.wait(3 * freedFor)
+	has(again, "")
+	again.drop(a)
+	again.wait(freedFor - 1)
+	has(again, "")
+	again.wait(1)
+	has(again, "10.77.0.2/30 fd77::2/64")
 }
 
 // What is reserved is given to nobody, however long that lasts, and again at once when it is reserved no more.
