@@ -31,7 +31,7 @@ type asker struct {
 }
 
 func newAsker() *asker {
-	a := &asker{nb.NewSchema(), []library{newPacketEngine(nil), &cyclonusMatcher{}}, map[string]int{},
+	a := &asker{nb.NewSchema(), libraries(nil), map[string]int{},
 		map[string]map[deviation]int{}}
 	for _, l := range a.libraries {
 		a.not[l.name()] = map[deviation]int{}
@@ -110,6 +110,7 @@ func TestLibrariesAgree(t *testing.T) {
 	for what, least := range map[string]int{
 		kubeNetworkPolicies + " allows": 180000, kubeNetworkPolicies + " denies": 80000,
 		cyclonus + " allows": 90000, cyclonus + " denies": 45000,
+		cilium + " allows": 150000, cilium + " denies": 80000,
 	} {
 		if a.asked[what] < least {
 			t.Errorf("%s: %d questions, want %d or more: the sets prove too little", what, a.asked[what], least)
@@ -149,11 +150,11 @@ func TestDeviationsAreReal(t *testing.T) {
 	var open []tried
 	for _, d := range deviations() {
 		for _, of := range d.of {
-			var l library = newPacketEngine(without{d.what})
-			if of == cyclonus {
-				l = &cyclonusMatcher{without: without{d.what}}
+			for _, l := range libraries(without{d.what}) {
+				if l.name() == of {
+					open = append(open, tried{d, l})
+				}
 			}
-			open = append(open, tried{d, l})
 		}
 	}
 	schema := nb.NewSchema()

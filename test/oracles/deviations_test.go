@@ -15,7 +15,13 @@ type library interface {
 const (
 	kubeNetworkPolicies = "kube-network-policies"
 	cyclonus            = "cyclonus"
+	cilium              = "cilium"
 )
+
+// libraries lists all of them.
+func libraries(w without) []library {
+	return []library{newPacketEngine(w), &cyclonusMatcher{without: w}, newPolicyEngine(w)}
+}
 
 // deviation is what a library does not say as the API's text does, or where the text is open.
 type deviation string
@@ -35,6 +41,11 @@ const (
 	sidecar           deviation = "a named port of a sidecar"
 	managementPort    deviation = "a peer of nodes, and a management port"
 	domainInside      deviation = "a domain name with an address inside the cluster"
+	unnamedDirection  deviation = "rules of a direction that policyTypes does not name"
+	insideBlock       deviation = "an ipBlock, or network, with addresses of pods and nodes"
+	noNamespace       deviation = "a selector of namespaces with NotIn or DoesNotExist, for what is no pod"
+	isolated          deviation = "tier Baseline, for pods that NetworkPolicies isolate"
+	samePriority      deviation = "ClusterNetworkPolicies of the same tier and priority"
 )
 
 // deviates is a deviation of some libraries.
@@ -49,11 +60,12 @@ type deviates struct {
 
 // deviations lists all of them.
 func deviations() []deviates {
-	both := []string{kubeNetworkPolicies, cyclonus}
+	all := []string{kubeNetworkPolicies, cyclonus, cilium}
 	return []deviates{
-		{itself, both, notAsked, `"A pod cannot block access to itself". The libraries take it for any pod.`},
-		{ownNode, []string{cyclonus}, notAsked,
-			`"Traffic to and from the node where a Pod is running is always allowed". Cyclonus knows no nodes.`},
+		{itself, all, notAsked, `"A pod cannot block access to itself". The libraries take it for any pod.`},
+		{ownNode, []string{cyclonus, cilium}, notAsked,
+			`"Traffic to and from the node where a Pod is running is always allowed". Cyclonus knows no nodes, and Cilium ` +
+				"knows the own node by a setting of its agent, not by its policies."},
 		{ownNode, []string{kubeNetworkPolicies}, "NetworkPolicies do not deny it; ClusterNetworkPolicies may",
 			"The same text. This library's packet filter lets the host's packets pass before policies are asked."},
 		{clusterPolicies, []string{cyclonus}, notAsked, "Cyclonus knows NetworkPolicies alone."},
@@ -61,18 +73,28 @@ func deviations() []deviates {
 			`"tier notin (...)" also selects "all resources with no labels with the tier key". Cyclonus wants the label.`},
 		{emptyValue, []string{cyclonus}, `"key: ''" is written as "key In ['']"`,
 			"A label with an empty value is a label. Cyclonus takes a missing label for it."},
-		{portOfBlock, both, "such rules allow nothing",
+		{portOfBlock, all, "such rules allow nothing",
 			"The API is open here: blocks are for addresses outside, and named ports belong to pods. The libraries look up " +
 				"the pod of the address. docs/features/policy.md says that this matches nothing."},
 		{otherDirection, []string{kubeNetworkPolicies}, "NetworkPolicies are divided by direction",
 			`Tier Baseline is for "Pods not selected by a v1.NetworkPolicy". NetworkPolicies' isolation for ingress and for ` +
-				`egress is "declared independently". So Northbound reads this for each direction, the library for both.`},
+				`egress is "declared independently". So Northbound reads this for each direction, as Cilium does; this library for both.`},
 		{sidecar, []string{kubeNetworkPolicies}, "sidecars are written as containers",
 			"An init container with restartPolicy Always runs beside the others. This library reads spec.containers only."},
 		{managementPort, []string{kubeNetworkPolicies}, "status.addresses of nodes has the management ports, too",
 			"The API names status.addresses. Northbound adds the management port's address, which leads to the same host."},
-		{domainInside, []string{kubeNetworkPolicies}, "names do not have such addresses",
+		{domainInside, []string{kubeNetworkPolicies, cilium}, "names do not have such addresses",
 			"The API is open here. Who writes the records of a name must not open pods or nodes."},
+		{unnamedDirection, []string{cilium}, "such rules are left out",
+			`"policyTypes" says which rules a policy has. Cilium reads rules of a direction that it does not name.`},
+		{insideBlock, []string{cilium}, "pods and nodes have the labels that Cilium gives to addresses outside",
+			"A block is a range of addresses, whoever has them. Cilium's blocks are for what is outside the cluster."},
+		{noNamespace, []string{cilium}, "such selectors also want the label that each namespace has",
+			"Selectors of namespaces select pods. Cilium takes an address outside for one of a namespace without labels."},
+		{isolated, []string{cilium}, "the NetworkPolicies' isolation is a rule that denies",
+			`Tier Baseline is for "Pods not selected by a v1.NetworkPolicy". Cilium asks it before it denies the rest.`},
+		{samePriority, []string{cilium}, "they get numbers of their own, the oldest policy first",
+			"The API is open here. Cilium has their rules count as if they were of one policy."},
 	}
 }
 

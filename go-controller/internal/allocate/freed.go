@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -177,9 +176,14 @@ func (u *update) waitAnew(c cluster.Change) {
 // Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
 // at them again.
 func (l *Ledger) Advance(s *cluster.State, now int64) (again bool) {
-	inUse := sync.OnceValue(func() map[names.Network]map[netip.Prefix]bool { return l.inUse(s) })
+	var inUse map[names.Network]map[netip.Prefix]bool // of all networks, once one of them asks
 	for n, f := range l.freedSets() {
-		over := f.advance(now, func() map[netip.Prefix]bool { return inUse()[n] })
+		over := f.advance(now, func() map[netip.Prefix]bool {
+			if inUse == nil {
+				inUse = l.inUse(s)
+			}
+			return inUse[n]
+		})
 		if b := l.books[n]; b != nil {
 			b.retry = over && b.waits() || b.retry
 			again = again || b.retry

@@ -92,7 +92,7 @@ type column struct {
 	pod      string
 	allowed  func(e end, port int) bool
 	itself   func(port int) bool // it reaches itself through a service
-	nodePort bool                // egress: it reaches a pod through a node port of its own node
+	nodePort bool                // egress: it reaches a pod through a node port
 }
 
 // ingressCells ask the servers of the policies.
@@ -146,16 +146,18 @@ func (b *bed) egressCells(list []string, served map[string]service, columns []co
 		for _, p := range peerPods() {
 			ask(p.row, way{"its address", "", plain(b.pods[p.namespace+"/"+p.name])}, by(p.end()))
 		}
-		for _, p := range peerPods()[1:3] {
+		for _, p := range peerPods()[:3] {
 			ask(p.row, way{"its ClusterIP", "", plain(served[p.name].clusterIPs)}, by(p.end()))
 		}
 		management := func(node string) way { return way{"the management port's address", "", plain(b.links[node])} }
 		own := func(node string) way { return way{"its own address", "", plain(b.nodes[node])} }
 		ask("the client's own node", management(home), by(end{node: home}))
 		ask("the client's own node", own(home), by(end{node: home, own: true}))
-		through := b.nodePort(home, served["plain-away"])
-		through.name = "the node port of the client's own node"
-		ask("a pod", through, func(int) bool { return r.nodePort })
+		for _, node := range []string{home, away} {
+			through := b.nodePort(node, served["plain-away"])
+			through.name = "the node port of " + map[string]string{home: "the client's own node", away: "another node"}[node]
+			ask("a pod", through, func(int) bool { return r.nodePort })
+		}
 		ask("another node", management(away), by(end{node: away}))
 		ask("another node", own(away), by(end{node: away, own: true, outside: true}))
 		ask("outside", way{"its address", "", plain(b.outside())}, by(end{outside: true}))
@@ -164,19 +166,41 @@ func (b *bed) egressCells(list []string, served map[string]service, columns []co
 	return out
 }
 
-// world makes the pods, their services and policies, and starts servers on the hosts, unless they are there.
+// world makes the pods, their services and the policies of rules, and starts servers on the hosts, unless they are
+// there.
 func (b *bed) world(t *testing.T) map[string]service {
 	t.Helper()
 	if b.served != nil {
 		return b.served
 	}
+	b.served = map[string]service{}
+	for _, p := range peerPods() {
+		labels := map[string]string{"pod": p.name}
+		if p.role != "" {
+			labels["role"] = p.role
+		}
+		b.makePod(t, serverPod(p.namespace, p.name, p.node, labels))
+	}
+	for _, p := range peerPods()[:3] {
+		b.served[p.name] = b.makeService(t, shop, p.name, map[string]string{"pod": p.name})
+	}
+	b.makeRules(t, rules())
+	for _, p := range peerPods() {
+		b.awaitPod(t, p.namespace, p.name)
+	}
+	b.serveOnHosts(t)
+	return b.served
+}
+
+// makeRules makes the policies of rules, and the pods and services of their columns.
+func (b *bed) makeRules(t *testing.T, rules []rule) {
+	t.Helper()
 	all, ofHome := b.ranges(t)
-	served := map[string]service{}
-	for _, r := range rules() {
+	for _, r := range rules {
 		in, out := r.into(all, ofHome), r.outOf(all, ofHome)
 		for _, p := range []string{in.Name, out.Name} {
 			b.makePod(t, serverPod(shop, p, home, map[string]string{"case": p}))
-			served[p] = b.makeService(t, shop, p, map[string]string{"case": p})
+			b.served[p] = b.makeService(t, shop, p, map[string]string{"case": p})
 		}
 		if r.absent {
 			continue
@@ -186,26 +210,10 @@ func (b *bed) world(t *testing.T) map[string]service {
 			must(t, err)
 		}
 	}
-	for _, p := range peerPods() {
-		labels := map[string]string{"pod": p.name}
-		if p.role != "" {
-			labels["role"] = p.role
-		}
-		b.makePod(t, serverPod(p.namespace, p.name, p.node, labels))
-	}
-	for _, name := range []string{"web-away", "plain-away"} {
-		served[name] = b.makeService(t, shop, name, map[string]string{"pod": name})
-	}
-	for _, r := range rules() {
+	for _, r := range rules {
 		b.awaitPod(t, shop, "in-"+label(r.name))
 		b.awaitPod(t, shop, "out-"+label(r.name))
 	}
-	for _, p := range peerPods() {
-		b.awaitPod(t, p.namespace, p.name)
-	}
-	b.serveOnHosts(t)
-	b.served = served
-	return served
 }
 
 // serveOnHosts starts servers on the machines, which are not pods.

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -29,11 +30,13 @@ const (
 // TestPolicies asks what policies allow and deny.
 func TestPolicies(t *testing.T) {
 	b := up(t, "policy")
-	t.Run("every combination", b.everyCombination)
+	t.Run("every combination", func(t *testing.T) { b.everyCombination(t, rules()) })
 	t.Run("pods are born", func(t *testing.T) { b.born(t, "", false) })
 	t.Run("pods are born while the master dies", func(t *testing.T) { b.born(t, "-2", true) })
 	t.Run("every combination of tiers", b.everyCombinationOfTiers)
 	t.Run("conditions", b.conditions)
+	t.Run("random sets", b.randomSets)
+	t.Run("peers and ports", func(t *testing.T) { b.everyCombination(t, crossed()) })
 }
 
 // TestChangedPoliciesLoseNoPacket changes policies, and what they are about, while allowed connections are in use.
@@ -44,9 +47,13 @@ func TestChangedPoliciesLoseNoPacket(t *testing.T) {
 	t.Run("domain names", b.domainNames)
 }
 
-func (b *bed) everyCombination(t *testing.T) {
+// everyCombination asks every question about rules: those of world, or others.
+func (b *bed) everyCombination(t *testing.T, asked []rule) {
 	served, list := b.world(t), machines.Protocols(t)
-	in, out := columnsOf(rules())
+	in, out := columnsOf(asked)
+	if _, made := served[in[0].pod]; !made {
+		b.makeRules(t, asked)
+	}
 	cells := slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out))
 	if b.askAll(t, cells) {
 		b.askAll(t, cells) // they stay right
@@ -135,6 +142,8 @@ func ask(ctx context.Context, cells []*cell, wait time.Duration) error {
 	return nil
 }
 
+var update = flag.Bool("update", false, "write the tables of docs/features anew")
+
 // The pages have the tables between these lines.
 const (
 	begin  = "<!-- test/e2e/policy has from here -->\n"
@@ -161,16 +170,23 @@ func TestPages(t *testing.T) {
 		list := []string{"tcp"}
 		all := tables(slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out)))
 		printed := "\n" + strings.Join(all, "\n") + "\n"
-		text, err := os.ReadFile("../../../docs/features/" + page)
+		file := "../../../docs/features/" + page
+		text, err := os.ReadFile(file)
 		must(t, err)
-		_, after, ok := strings.Cut(string(text), begin)
-		have, _, closed := strings.Cut(after, finish)
+		before, after, ok := strings.Cut(string(text), begin)
+		have, after, closed := strings.Cut(after, finish)
+		if *update && ok && closed {
+			must(t, os.WriteFile(file, []byte(before+begin+printed+finish+after), 0o644))
+			have = printed
+		}
 		if !ok || !closed || have != printed {
-			t.Errorf("%s must have these tables between %q and %q:\n%s", page, begin, finish, printed)
+			t.Errorf("%s must have the tables of this test between %q and %q: write them with -update", page, begin, finish)
 		}
 	}
 	in, out := columnsOf(rules())
 	check("policy.md", in, out)
+	in, out = columnsOf(crossed())
+	check("policy-tables.md", in, out)
 	in, out = tieredColumns(tieredRules(nil))
 	check("cluster-policy.md", in, out)
 }

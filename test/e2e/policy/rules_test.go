@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +29,7 @@ type rule struct {
 	name    string
 	peers   func(all, without []string) []networkingv1.NetworkPolicyPeer // of all pods' ranges, and of the home node's
 	ports   []networkingv1.NetworkPolicyPort
+	named   bool // ports have names
 	none    bool // the policy has no rule
 	absent  bool // there is no policy
 	accepts func(end) bool
@@ -61,9 +60,22 @@ func rules() []rule {
 			// "a particular CIDR ... the except entry describes CIDRs that should not be included within this rule"
 			accepts: func(e end) bool { return !e.outside && e.node != home }},
 		{name: "port by number", ports: byNumber(), accepts: any, serves: func(p int) bool { return p == lowPort }},
-		{name: "port by name", ports: byName(), accepts: any, serves: func(p int) bool { return p == lowPort }},
+		{name: "port by name", ports: byName(), named: true, accepts: any, serves: func(p int) bool { return p == lowPort }},
 		{name: "endPort", ports: byRange(), accepts: any, serves: func(p int) bool { return p == highPort }},
 	}
+}
+
+// crossed are rules with peers of each kind and ports of each kind. Such a rule allows what has the peer and the port.
+func crossed() (out []rule) {
+	for _, peers := range rules() {
+		for _, ports := range rules() {
+			if peers.peers != nil && ports.ports != nil {
+				out = append(out, rule{name: peers.name + "; " + ports.name, peers: peers.peers, ports: ports.ports,
+					named: ports.named, accepts: peers.accepts, serves: ports.serves})
+			}
+		}
+	}
+	return out
 }
 
 // ingress and egress are the columns of a rule.
@@ -74,10 +86,9 @@ func (r rule) ingress() column {
 }
 
 func (r rule) egress() column {
-	named := strings.Contains(r.name, "name") && r.ports != nil // hosts have no ports with names
-	// A node port is none of the rules' ports.
+	// Hosts have no ports with names, and a node port is none of the rules' ports.
 	allowed := func(e end, port int) bool {
-		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod || !named)
+		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod || !r.named)
 	}
 	return column{name: r.name, pod: "out-" + label(r.name), itself: always, nodePort: r.absent, allowed: allowed}
 }
