@@ -41,14 +41,15 @@ type nursery struct {
 	peerIPs        []netip.Addr
 	number         atomic.Int64 // of pods
 	kills          atomic.Int64 // of the master
+	edits          atomic.Int64 // of labels and policies
 	flooded        atomic.Int64 // datagrams that pods have sent
 	sent, received atomic.Int64 // datagrams to the pods, and what came back
 	arrivals                    // datagrams from pods
 }
 
-// born makes pods under a default deny. Of a minute's pods the master is killed in the middle, if kill is set. Where
-// their number is given, it is killed after every killEvery pods.
-func (b *bed) born(t *testing.T, suffix string, kill bool) {
+// born makes pods under a default deny. With trouble, labels and policies change all the time, and the master is killed:
+// in the middle of a minute's pods or, where their number is given, after every killEvery pods.
+func (b *bed) born(t *testing.T, suffix string, trouble bool) {
 	in, out, open := "born-in"+suffix, "born-out"+suffix, "open"+suffix
 	for _, n := range []string{in, out, open} {
 		b.makeNamespace(t, n, nil)
@@ -70,21 +71,21 @@ func (b *bed) born(t *testing.T, suffix string, kill bool) {
 	n.number.Store(0)
 	n.sent.Store(0)
 	n.flooded.Store(0)
-	n.raiseAll(t, in, out, kill)
+	n.raiseAll(t, in, out, trouble)
 	pods := n.number.Load()
-	t.Logf("%d pods, the master was killed %d times; %d datagrams to them before and after they were there, %d answers; "+
-		"%d datagrams of theirs, of which %d arrived", pods, n.kills.Load(), n.sent.Load(), n.received.Load()-answered,
+	t.Logf("%d pods, the master was killed %d times, %d changes; %d datagrams to them before and after they were there, "+
+		"%d answers; %d datagrams of theirs, of which %d arrived", pods, n.kills.Load(), n.edits.Load(), n.sent.Load(), n.received.Load()-answered,
 		n.flooded.Load(), n.total()-before)
 	if n.received.Load() != answered || n.total() != before {
 		t.Errorf("want neither answers nor arrivals: %v", n.from)
 	}
-	if n.sent.Load() == 0 || n.flooded.Load() == 0 || kill != (n.kills.Load() > 0) {
-		t.Error("want datagrams in both directions, and the master killed as often as asked for: the test shows nothing")
+	if n.sent.Load() == 0 || n.flooded.Load() == 0 || trouble != (n.kills.Load() > 0) || trouble != (n.edits.Load() > 10) {
+		t.Error("want datagrams in both directions, and with trouble changes and a master that is killed")
 	}
 }
 
 // raiseAll makes pods of both directions until there were enough.
-func (n *nursery) raiseAll(t *testing.T, in, out string, kill bool) {
+func (n *nursery) raiseAll(t *testing.T, in, out string, trouble bool) {
 	t.Helper()
 	want := int64(machines.Number(t, windowPods, 0))
 	every := min(killEvery, max(1, want/2))
@@ -97,7 +98,7 @@ func (n *nursery) raiseAll(t *testing.T, in, out string, kill bool) {
 	var raising sync.WaitGroup
 	raiseSome := func(namespace string, receives, sends bool) {
 		for ctx.Err() == nil && !t.Failed() && (want == 0 || n.number.Load() < want) {
-			if i := n.raise(t, namespace, receives, sends); kill && i%every == 0 && i < want {
+			if i := n.raise(t, namespace, receives, sends); trouble && i%every == 0 && i < want {
 				n.killMaster(t)
 			}
 		}
@@ -106,13 +107,20 @@ func (n *nursery) raiseAll(t *testing.T, in, out string, kill bool) {
 		raising.Go(func() { raiseSome(in, true, false) })
 		raising.Go(func() { raiseSome(out, false, true) })
 	}
-	if kill && want == 0 {
+	raised := make(chan struct{})
+	var editing sync.WaitGroup
+	if trouble {
+		editing.Go(func() { n.edit(t, in, out, raised) })
+	}
+	if trouble && want == 0 {
 		half := time.NewTimer(bornFor / 2)
 		defer half.Stop()
 		<-half.C
 		n.killMaster(t)
 	}
 	raising.Wait()
+	close(raised)
+	editing.Wait()
 }
 
 func (n *nursery) killMaster(t *testing.T) {

@@ -29,6 +29,7 @@ type rule struct {
 	name    string
 	peers   func(all, without []string) []networkingv1.NetworkPolicyPeer // of all pods' ranges, and of the home node's
 	ports   []networkingv1.NetworkPolicyPort
+	block   bool // the peers are ranges of addresses
 	named   bool // ports have names
 	none    bool // the policy has no rule
 	absent  bool // there is no policy
@@ -56,7 +57,7 @@ func rules() []rule {
 			peers: peer(networkingv1.NetworkPolicyPeer{PodSelector: web, NamespaceSelector: friends}),
 			// "selects the pods matching podSelector in the namespaces selected by namespaceSelector"
 			accepts: func(e end) bool { return e.pod && e.namespace == friendly && e.role == "web" }},
-		{name: "ipBlock, except", peers: blocks, serves: anyPort,
+		{name: "ipBlock, except", peers: blocks, block: true, serves: anyPort,
 			// "a particular CIDR ... the except entry describes CIDRs that should not be included within this rule"
 			accepts: func(e end) bool { return !e.outside && e.node != home }},
 		{name: "port by number", ports: byNumber(), accepts: any, serves: func(p int) bool { return p == lowPort }},
@@ -71,7 +72,7 @@ func crossed() (out []rule) {
 		for _, ports := range rules() {
 			if peers.peers != nil && ports.ports != nil {
 				out = append(out, rule{name: peers.name + "; " + ports.name, peers: peers.peers, ports: ports.ports,
-					named: ports.named, accepts: peers.accepts, serves: ports.serves})
+					block: peers.block, named: ports.named, accepts: peers.accepts, serves: ports.serves})
 			}
 		}
 	}
@@ -86,9 +87,9 @@ func (r rule) ingress() column {
 }
 
 func (r rule) egress() column {
-	// Hosts have no ports with names, and a node port is none of the rules' ports.
+	// Hosts and addresses have no ports with names, and a node port is none of the rules' ports.
 	allowed := func(e end, port int) bool {
-		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod || !r.named)
+		return r.absent || e.host() && e.node == home || r.accepts(e) && r.serves(port) && (e.pod && !r.block || !r.named)
 	}
 	return column{name: r.name, pod: "out-" + label(r.name), itself: always, nodePort: r.absent, allowed: allowed}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -38,6 +39,12 @@ func newSet(d Dice) set {
 	for i := range 1 + d.IntN(6) {
 		p := d.Policy(i)
 		p.UID = ""
+		for _, r := range p.Spec.Ingress {
+			maskBlocks(r.From)
+		}
+		for _, r := range p.Spec.Egress {
+			maskBlocks(r.To)
+		}
 		s.Policies = append(s.Policies, p)
 	}
 	for i := range d.IntN(4) {
@@ -46,10 +53,31 @@ func newSet(d Dice) set {
 		p.Spec.Egress = slices.DeleteFunc(p.Spec.Egress, func(r v1alpha2.ClusterNetworkPolicyEgressRule) bool {
 			return slices.ContainsFunc(r.To, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool { return p.DomainNames != nil })
 		})
+		for _, r := range p.Spec.Egress {
+			for _, peer := range r.To {
+				for i, network := range peer.Networks {
+					peer.Networks[i] = v1alpha2.CIDR(masked(string(network)))
+				}
+			}
+		}
 		s.ClusterPolicies = append(s.ClusterPolicies, p)
 	}
 	return s
 }
+
+// maskBlocks takes bits behind the prefix away: a new API server refuses them.
+func maskBlocks(peers []networkingv1.NetworkPolicyPeer) {
+	for _, peer := range peers {
+		if block := peer.IPBlock; block != nil {
+			block.CIDR = masked(block.CIDR)
+			for i := range block.Except {
+				block.Except[i] = masked(block.Except[i])
+			}
+		}
+	}
+}
+
+func masked(cidr string) string { return netip.MustParsePrefix(cidr).Masked().String() }
 
 // The sets that are asked about with real packets are random. Addresses are those of that cluster.
 func TestPacketSets(t *testing.T) {
