@@ -78,7 +78,8 @@ func deviations() []deviates {
 				"the pod of the address. docs/features/policy.md says that this matches nothing."},
 		{otherDirection, []string{kubeNetworkPolicies}, "NetworkPolicies are divided by direction",
 			`Tier Baseline is for "Pods not selected by a v1.NetworkPolicy". NetworkPolicies' isolation for ingress and for ` +
-				`egress is "declared independently". So Northbound reads this for each direction, as Cilium does; this library for both.`},
+				`egress is "declared independently". So Northbound reads this for each direction, as Cilium does, and this ` +
+				"library for both."},
 		{sidecar, []string{kubeNetworkPolicies}, "sidecars are written as containers",
 			"An init container with restartPolicy Always runs beside the others. This library reads spec.containers only."},
 		{managementPort, []string{kubeNetworkPolicies}, "status.addresses of nodes has the management ports, too",

@@ -164,11 +164,13 @@ func TestRepair(t *testing.T) {
 	b.restart()
 }
 
+func anyUUID() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`) }
+
 // content is what our rows hold, without row order and UUIDs: a row that was just deleted comes back under another
 // UUID.
 func (b *bed) content() string {
 	var all []string
-	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	uuid := anyUUID()
 	for _, table := range nb.NewSchema().Tables() {
 		out := testkit.Run(b.t, "ovsdb-client", "-f", "csv", "dump", b.remote, "OVN_Northbound", table)
 		lines := slices.Collect(strings.Lines(uuid.ReplaceAllString(out, "UUID")))

@@ -47,8 +47,8 @@ type nursery struct {
 	arrivals                    // datagrams from pods
 }
 
-// born makes pods under a default deny. With trouble, labels and policies change all the time, and the master is killed:
-// in the middle of a minute's pods or, where their number is given, after every killEvery pods.
+// born makes pods under a default deny. With trouble, labels and policies change all the time, and the master is
+// killed: in the middle of a minute's pods or, where their number is given, after every killEvery pods.
 func (b *bed) born(t *testing.T, suffix string, trouble bool) {
 	in, out, open := "born-in"+suffix, "born-out"+suffix, "open"+suffix
 	for _, n := range []string{in, out, open} {
@@ -74,8 +74,8 @@ func (b *bed) born(t *testing.T, suffix string, trouble bool) {
 	n.raiseAll(t, in, out, trouble)
 	pods := n.number.Load()
 	t.Logf("%d pods, the master was killed %d times, %d changes; %d datagrams to them before and after they were there, "+
-		"%d answers; %d datagrams of theirs, of which %d arrived", pods, n.kills.Load(), n.edits.Load(), n.sent.Load(), n.received.Load()-answered,
-		n.flooded.Load(), n.total()-before)
+		"%d answers; %d datagrams of theirs, of which %d arrived", pods, n.kills.Load(), n.edits.Load(), n.sent.Load(),
+		n.received.Load()-answered, n.flooded.Load(), n.total()-before)
 	if n.received.Load() != answered || n.total() != before {
 		t.Errorf("want neither answers nor arrivals: %v", n.from)
 	}

@@ -51,7 +51,9 @@ func newSet(d Dice) set {
 		p := d.ClusterPolicy(i)
 		p.UID = ""
 		p.Spec.Egress = slices.DeleteFunc(p.Spec.Egress, func(r v1alpha2.ClusterNetworkPolicyEgressRule) bool {
-			return slices.ContainsFunc(r.To, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool { return p.DomainNames != nil })
+			return slices.ContainsFunc(r.To, func(p v1alpha2.ClusterNetworkPolicyEgressPeer) bool {
+				return p.DomainNames != nil
+			})
 		})
 		for _, r := range p.Spec.Egress {
 			for _, peer := range r.To {
