@@ -65,9 +65,10 @@ type Agent struct {
 	before     *before.Sysctls // what `ovnkube cleanup node` puts back
 	isGateway  atomic.Bool     // whether the node is to be one
 	reported   atomic.Bool     // the Node says of its gateway what this agent found
-	turned     atomic.Int64    // when the loop last turned, Unix nanoseconds; 0 before it runs
 	found      bool            // ovn-controller was, in its run directory; measureDaemons' own
 	noOVS      error           // that the database of Open vSwitch does not answer
+
+	turned atomic.Pointer[time.Time] // when the loop last turned; nil before it runs
 }
 
 // New prepares an agent. Its metrics go to registry.
@@ -92,8 +93,8 @@ func (a *Agent) Ready() error { return cmp.Or(a.gate.Missing(), a.kube.Behind())
 
 // Alive is why the process must be started again: its loop stands still. It is nil otherwise.
 func (a *Agent) Alive() error {
-	if turned := a.turned.Load(); turned != 0 {
-		if since := time.Since(time.Unix(0, turned)); since > stuckAfter {
+	if turned := a.turned.Load(); turned != nil {
+		if since := time.Since(*turned); since > stuckAfter { // whatever the machine's clock says
 			return fmt.Errorf("the agent has begun no pass for %s", since.Round(time.Second))
 		}
 	}
@@ -265,7 +266,7 @@ func (a *Agent) loop(ctx context.Context) {
 	retry := firstRetry
 	for ctx.Err() == nil {
 		start := time.Now()
-		a.turned.Store(start.UnixNano())
+		a.turned.Store(&start)
 		wait := tickInterval
 		err := a.timedPass(ctx)
 		a.metrics.Pass.Observe(time.Since(start).Seconds())

@@ -61,7 +61,7 @@ func TestReadyNeedsAPIServer(t *testing.T) {
 	k := newLink(b)
 	b.start(t)
 	b.becomeReady(t)
-	if b.agent.turned.Load() == 0 {
+	if b.agent.turned.Load() == nil {
 		t.Error("the loop does not say that it turns, so that nobody would notice that it stands still")
 	}
 	k.set(true)
@@ -80,11 +80,11 @@ func TestAlive(t *testing.T) {
 	if err := a.Alive(); err != nil {
 		t.Errorf("before the first pass: %v", err)
 	}
-	a.turned.Store(time.Now().Add(-stuckAfter / 2).UnixNano())
+	a.turned.Store(new(time.Now().Add(-stuckAfter / 2)))
 	if err := a.Alive(); err != nil {
 		t.Errorf("in a long pass: %v", err)
 	}
-	a.turned.Store(time.Now().Add(-stuckAfter - time.Minute).UnixNano())
+	a.turned.Store(new(time.Now().Add(-stuckAfter - time.Minute)))
 	if err := a.Alive(); err == nil || !strings.Contains(err.Error(), "no pass for 3m0s") {
 		t.Errorf("after a pass that never ended: %v", err)
 	}

@@ -116,7 +116,7 @@ type Loop struct {
 		session *ovsdb.Session
 		end     time.Time
 	}
-	turned   atomic.Int64 // when the loop last turned, Unix nanoseconds
+	turned   atomic.Pointer[time.Time] // when the loop last turned
 	measured measured
 }
 
@@ -124,7 +124,7 @@ type Loop struct {
 func New(c Config) *Loop {
 	now := time.Now()
 	l := &Loop{Config: c, born: now, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
-	l.turned.Store(now.UnixNano())
+	l.turned.Store(&now)
 	return l
 }
 
@@ -151,8 +151,8 @@ const heartbeat = 10 * time.Second
 // Compared tells whether every owner was compared with the database of a session.
 func (l *Loop) Compared(s *ovsdb.Session) bool { return l.compared.Load() == s }
 
-// Turned is when the loop last turned.
-func (l *Loop) Turned() time.Time { return time.Unix(0, l.turned.Load()) }
+// Turned is when the loop last turned. What time has passed since then does not depend on the machine's clock.
+func (l *Loop) Turned() time.Time { return *l.turned.Load() }
 
 // Run works until ctx ends, and then waits for the transaction in flight. It returns ErrNotLeader as soon as another
 // master leads.
@@ -160,7 +160,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		l.turned.Store(time.Now().UnixNano())
+		l.turned.Store(new(time.Now()))
 		select {
 		case <-ctx.Done():
 			if l.inFlight {

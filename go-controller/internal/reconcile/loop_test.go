@@ -111,6 +111,13 @@ func (b *bed) dump() string {
 	return testkit.Run(b.t, "ovsdb-client", "-f", "csv", "dump", b.remote, "OVN_Northbound")
 }
 
+// A machine's clock that is set does not make a loop look stuck: see time's words about monotonic clocks.
+func TestTurnedIsNoClockTime(t *testing.T) {
+	if at := New(Config{}).Turned().String(); !strings.Contains(at, " m=") {
+		t.Errorf("the loop turned at %s, want a time with a monotonic reading", at)
+	}
+}
+
 // TestRepair breaks things by hand, each as an operator would.
 func TestRepair(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
