@@ -84,20 +84,16 @@ func (f *freedSet) overlapping(s netip.Prefix) (netip.Prefix, bool) {
 }
 
 // advance forgets what may be given again, and tells whether there was any. What is inUse waits for another minute.
-func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
+func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) (released bool) {
 	f.now = now
 	n := 0
-	var used map[netip.Prefix]bool
 	var longer []netip.Prefix
 	for ; n < len(f.order) && f.order[n].until <= now; n++ {
 		p := f.order[n].prefix
 		if f.until[p] != f.order[n].until { // it was freed again
 			continue
 		}
-		if used == nil {
-			used = inUse()
-		}
-		if used[p] {
+		if inUse()[p] {
 			longer = append(longer, p)
 			continue
 		}
@@ -105,10 +101,11 @@ func (f *freedSet) advance(now int64, inUse func() map[netip.Prefix]bool) bool {
 		delete(f.put, p)
 		delete(f.subnets, p)
 		f.over = append(f.over, p)
+		released = true
 	}
 	f.order = f.order[n:]
 	f.add(longer...)
-	return n > 0
+	return released
 }
 
 // around is what was freed around an address: the subnet that has it or, if none does, the address itself.
@@ -125,67 +122,98 @@ func (f *freedSet) around(a netip.Addr) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// inUse finds what was freed and is in use all the same: pods have it whose Node is gone. The machine may run on, and
-// the pods with it, until their objects are gone, too.
-func (l *Ledger) inUse(s *cluster.State) map[names.Network]map[netip.Prefix]bool {
-	out := map[names.Network]map[netip.Prefix]bool{}
-	for p := range s.PodsWithoutNode() {
-		for n, had := range l.freedOf(s, p) {
-			if out[n] == nil {
-				out[n] = map[netip.Prefix]bool{}
-			}
-			out[n][had] = true
-		}
-	}
-	return out
+// usedFor is how many seconds what inUse found is taken to be so: less than what ends meanwhile waits anyway.
+const usedFor = 10
+
+// use is what was freed and is in use all the same, by network, and the second at which that was found.
+type use struct {
+	at    int64
+	freed map[names.Network]map[netip.Prefix]bool
 }
 
-// freedOf is what was freed, by network, of what a pod has. What its annotation says counts here: it can only have
-// something wait that was freed lately.
-func (l *Ledger) freedOf(s *cluster.State, p *cluster.Pod) iter.Seq2[names.Network, netip.Prefix] {
-	return func(yield func(names.Network, netip.Prefix) bool) {
-		for a := range s.Attachments(p) {
-			f := l.freedLately(a.Network)
-			if f == nil || len(f.until) == 0 {
+// inUse finds what was freed and is in use all the same: pods have it whose Node is gone. The machine may run on, and
+// the pods with it, until their objects are gone, too.
+func (l *Ledger) inUse(s *cluster.State, now int64) map[names.Network]map[netip.Prefix]bool {
+	if l.use.freed != nil && now-l.use.at < usedFor {
+		return l.use.freed
+	}
+	l.use = use{now, map[names.Network]map[netip.Prefix]bool{}}
+	for p := range s.PodsWithoutNode() {
+		for n, had := range l.addressesOf(s, p) {
+			freed, ok := l.freedLately(n).around(had)
+			if !ok {
 				continue
 			}
-			had, _, _, _ := annotation.PodNetworkAmong(p.Annotated, a.Key()) // nothing if it can't be read
-			for _, ip := range had.IPs {
-				if freed, ok := f.around(ip.Addr()); ok && !yield(a.Network, freed) {
-					return
+			if l.use.freed[n] == nil {
+				l.use.freed[n] = map[netip.Prefix]bool{}
+			}
+			l.use.freed[n][freed] = true
+		}
+	}
+	return l.use.freed
+}
+
+// addressesOf is what a pod has by its annotation, in each network of which the ledger knows something. What the
+// annotation says counts here: it can only have something wait that was freed lately.
+func (l *Ledger) addressesOf(s *cluster.State, p *cluster.Pod) iter.Seq2[names.Network, netip.Addr] {
+	return func(yield func(names.Network, netip.Addr) bool) {
+		for key, had := range annotation.PodNetworksOf(p.Annotated) { // but for what can't be read
+			for _, n := range l.networksOf(s, p, key) {
+				if l.freedLately(n) == nil {
+					continue
+				}
+				for _, ip := range had.IPs {
+					if !yield(n, ip.Addr()) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// waitAnew has what a pod had wait from now on, when the pod ends and its Node is gone.
+// networksOf is the network of an entry in a pod's annotation. If the pod is no longer attached to it, because its
+// namespace is gone, too, it may be any of those that namespaces share.
+func (l *Ledger) networksOf(s *cluster.State, p *cluster.Pod, key string) (out []names.Network) {
+	for a := range s.Attachments(p) {
+		if a.Key() == key {
+			return []names.Network{a.Network}
+		}
+	}
+	n, iface := names.EntryOf(key)
+	out = append(out, n)
+	for name, b := range l.books {
+		if iface == names.PrimaryInterface && b.network.Primary && name != n {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// waitAnew has what a pod had wait from now on, when the pod ends and has no lease any more: its Node was gone.
 func (u *update) waitAnew(c cluster.Change) {
 	old, ok := c.Old.(*cluster.Pod)
-	if !ok || !old.WantsNetwork() || u.s.Nodes[old.Node] != nil {
+	if !ok || !old.WantsNetwork() || u.ledger.pods[cluster.PodPort{Pod: old.Name}] != nil {
 		return
 	}
 	if now, ok := c.New.(*cluster.Pod); ok && now.UID == old.UID && now.WantsNetwork() {
 		return
 	}
-	for n, freed := range u.ledger.freedOf(u.s, old) {
-		u.ledger.freedLately(n).add(freed)
+	for n, had := range u.ledger.addressesOf(u.s, old) {
+		f := u.ledger.freedLately(n)
+		if freed, ok := f.around(had); ok {
+			f.add(freed, ipnet.Single(had)) // its Node may be back, and give the address
+		}
 	}
 }
 
 // Advance tells the time, in seconds since 1970. It is true when objects wait that may get something now: Update looks
 // at them again.
 func (l *Ledger) Advance(s *cluster.State, now int64) (again bool) {
-	var inUse map[names.Network]map[netip.Prefix]bool // of all networks, once one of them asks
 	for n, f := range l.freedSets() {
-		over := f.advance(now, func() map[netip.Prefix]bool {
-			if inUse == nil {
-				inUse = l.inUse(s)
-			}
-			return inUse[n]
-		})
+		released := f.advance(now, func() map[netip.Prefix]bool { return l.inUse(s, now)[n] })
 		if b := l.books[n]; b != nil {
-			b.retry = over && b.waits() || b.retry
+			b.retry = released && b.waits() || b.retry
 			again = again || b.retry
 		}
 	}
@@ -209,13 +237,19 @@ func (l *Ledger) NextFree() (at int64, ok bool) {
 	return at, ok
 }
 
-// Keep has the ledger not give what an earlier ledger freed. Times that can't be right are taken to be now.
+// Keep has the ledger not give what an earlier ledger freed. What should have been given again by now waits for a minute
+// from now: pods that kept it waiting may have ended while no master ran. So does what has a time that can't be right.
 func (l *Ledger) Keep(s *cluster.State, freed Freed) {
-	now := l.freed.now
-	for _, r := range slices.SortedFunc(maps.Keys(freed), func(a, b names.Range) int {
-		return cmp.Or(cmp.Compare(freed[a], freed[b]), a.Compare(b.Prefix))
+	now, until := l.freed.now, maps.Clone(freed)
+	for r, at := range freed {
+		if at <= now || at > now+freedFor {
+			until[r] = now + freedFor
+		}
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(until), func(a, b names.Range) int {
+		return cmp.Or(cmp.Compare(until[a], until[b]), a.Compare(b.Prefix))
 	}) {
-		l.freedIn(r.Network).set(r.Prefix, min(freed[r], now+freedFor))
+		l.freedIn(r.Network).set(r.Prefix, until[r])
 	}
 	l.Advance(s, now)
 }

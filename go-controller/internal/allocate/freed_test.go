@@ -122,8 +122,8 @@ func TestFreedJoinAddress(t *testing.T) {
 	}
 }
 
-// Another ledger that is told what was freed does not give it either, until the minute is over. A time that can't be
-// right is as if it were freed now.
+// Another ledger that is told what was freed does not give it either, until the minute is over. What should have been
+// given again long ago, or has a time that can't be right, is as if it were freed now.
 func TestFreedBeforeARestart(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
 	w.pause = 0
@@ -142,14 +142,15 @@ func TestFreedBeforeARestart(t *testing.T) {
 	w.clock = 1030
 	again := w.restartedWith(freed)
 	again.put(pod("c", "n1"), node("n3", 3))
-	again.address("c", "10.0.0.6 fd01::5")
+	again.address("c", "10.0.0.7 fd01::5")
 	again.subnets("n3", "10.0.2.0/24 fd01:0:0:2::/64")
 	again.wait(31)
-	if _, over := again.ledger.TakeFreed(); len(over) != 7 {
-		t.Errorf("over: %v, want all but 10.0.0.5", over)
+	if _, over := again.ledger.TakeFreed(); len(over) != 6 {
+		t.Errorf("over: %v, want all but 10.0.0.5 and 10.0.0.6", over)
 	}
-	if left := again.ledger.Freed(); len(left) != 1 || left[own("10.0.0.5/32")] != 1030+freedFor {
-		t.Errorf("left: %v, want 10.0.0.5 until a minute after the start", left)
+	if left := again.ledger.Freed(); len(left) != 2 || left[own("10.0.0.5/32")] != 1030+freedFor ||
+		left[own("10.0.0.6/32")] != 1030+freedFor {
+		t.Errorf("left: %v, want 10.0.0.5 and 10.0.0.6 until a minute after the start", left)
 	}
 }
 
@@ -270,11 +271,46 @@ func TestFreedAddressOfADeletedNode(t *testing.T) {
 	again := w.restarted()
 	again.wait(3 * freedFor)
 	has(again, "")
+	freed := again.ledger.Freed()
 	again.drop(a)
 	again.wait(freedFor - 1)
 	has(again, "")
 	again.wait(1)
 	has(again, "10.77.0.2/30 fd77::2/64")
+
+	// The pod ended while no master ran.
+	again.drop(b)
+	again.clock += 1000
+	late := again.restartedWith(freed)
+	late.put(b)
+	has(late, "")
+	late.wait(freedFor)
+	has(late, "10.77.0.2/30 fd77::2/64")
+}
+
+// The same if the namespace, with which the pod leaves its network, goes with the pod, or the Node comes back with it.
+func TestFreedWithItsNamespace(t *testing.T) {
+	address := names.Range{Network: "red.own", Prefix: netip.MustParsePrefix("10.77.0.2/32")}
+	for what, with := range map[string]cluster.Event{
+		"namespace": {Ref: labelled("red", true).Ref()},
+		"Node":      {Ref: node("n1", 1).Ref(), New: node("n1", 1)},
+	} {
+		w := newWorld(t, "10.0.0.0/16/24,fd01::/48/64")
+		w.pause, w.clock = 0, 1000
+		a := podIn("red", "a", "n1")
+		w.put(node("n1", 1), node("n2", 2), labelled("red", true), primary("red", "own", "10.77.0.0/30", "fd77::/64"), a)
+		w.drop(node("n1", 1))
+		w.wait(2*freedFor + 50)
+		w.last = w.update([]cluster.Event{with, {Ref: a.Ref()}})
+		w.wait(freedFor - 1)
+		if freed := w.ledger.Freed(); freed[address] == 0 {
+			t.Errorf("with its %s: the address of a pod that has just ended may be given: %v", what, freed)
+		}
+		w.wait(1)
+		if freed := w.ledger.Freed(); len(freed) != 0 {
+			t.Errorf("with its %s: a minute after the pod has ended, %v must not be given", what, freed)
+		}
+	}
 }
 
 // What is reserved is given to nobody, however long that lasts, and again at once when it is reserved no more.

@@ -77,6 +77,7 @@ type Ledger struct {
 	updated bool                    // there was an update: what came before is no news
 	// kept is what was freed lately in networks that have no book: they are gone, or not known yet.
 	kept map[names.Network]*freedSet
+	use  use
 }
 
 // book records who holds what in one network.

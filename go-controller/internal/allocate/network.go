@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -40,6 +41,7 @@ func (u *update) close(name names.Network) {
 	u.ledger.kept[name] = b.freed
 	u.closed = append(u.closed, name)
 	for _, port := range slices.SortedFunc(maps.Keys(b.pods), comparePorts) {
+		u.freeWithoutNode(b, b.pods[port])
 		u.Changes = append(u.Changes, u.s.GrantPod(name, port, nil))
 		if pod := u.s.Pods[port.Pod]; pod != nil && pod.WantsNetwork() {
 			u.patchedPods = append(u.patchedPods, pod)
@@ -55,6 +57,15 @@ func (u *update) close(name names.Network) {
 	}
 	for _, node := range sortedKeys(b.exits) {
 		u.releaseExit(exit{name, node}, b)
+	}
+}
+
+// freeWithoutNode frees the addresses of a pod whose Node went in the same update as the network: the pod may run on.
+func (u *update) freeWithoutNode(b *book, lease *podLease) {
+	if node := cmp.Or(b.shared, b.nodes[lease.node]); node != nil && u.s.Nodes[lease.node] == nil {
+		for i, number := range lease.numbers {
+			b.freed.add(ipnet.Single(node.pools[i].addr(number)))
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ func single(network names.Network, texts []string) (out []names.Range) {
 func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names.Range) {
 	if o.Kind == names.KindPod {
 		pod := s.Pods[cluster.ParseName(o.Name)]
-		if pod == nil || !pod.WantsNetwork() {
+		if pod == nil || !pod.WantsNetwork() || s.Nodes[pod.Node] == nil { // without its Node it is granted nothing
 			return nil
 		}
 		for key, n := range annotation.PodNetworksOf(pod.Annotated) {

@@ -105,4 +105,15 @@ func TestFreedInANetworkBeforeARestart(t *testing.T) {
 			t.Errorf("pod %s has %s at once; earlier pods had %v", name, now, had)
 		}
 	}
+	// The Node of running pods is deleted while no master runs.
+	had = append(had, address("e"), address("f"))
+	b.stop()
+	f.drop(node("n1"))
+	late := tenant("g")
+	late.Node = "n2"
+	f.put(late)
+	b = startBed(t, remote, newFeed(slices.Collect(maps.Values(f.objects))...))
+	if now := address("g"); slices.Contains(had, now) {
+		t.Errorf("pod g has %s at once; pods of a Node that is gone have %v", now, had)
+	}
 }
