@@ -99,7 +99,8 @@ func TestFreedInANetworkBeforeARestart(t *testing.T) {
 	b.stop()
 	f.drop(tenant("d"))
 	f.put(tenant("e"), tenant("f"))
-	b = startBed(t, remote, newFeed(slices.Collect(maps.Values(f.objects))...))
+	f = newFeed(slices.Collect(maps.Values(f.objects))...)
+	b = startBed(t, remote, f)
 	for _, name := range []string{"e", "f"} {
 		if now := address(name); slices.Contains(had, now) {
 			t.Errorf("pod %s has %s at once; earlier pods had %v", name, now, had)
