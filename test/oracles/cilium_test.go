@@ -27,7 +27,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 )
 
-// firstIdentity is the first number that Cilium has no meaning for.
+// firstIdentity is a number from which on Cilium has no meaning for any.
 const firstIdentity = 1000
 
 // policyEngine asks Cilium's policy engine, without its datapath. It is told of each address as of an endpoint with
@@ -58,7 +58,7 @@ func (e *policyEngine) load(q *questions) {
 	known := identity.IdentityMap{}
 	for _, v4 := range q.Families {
 		for _, end := range q.Ends(v4) {
-			id := identity.NewIdentityFromLabelArray(identity.NumericIdentity(firstIdentity+len(e.identities)), e.labelsOf(end))
+			id := identity.NewIdentityFromLabelArray(identity.NumericIdentity(firstIdentity+len(known)), e.labelsOf(end))
 			e.identities[end.Addr], known[id.ID] = id, id.LabelArray
 			if end.Pod != nil {
 				e.pods[id.ID] = end.Pod
@@ -77,7 +77,7 @@ func (e *policyEngine) load(q *questions) {
 	}
 }
 
-// inOrder gives policies of the same tier and priority numbers of their own, the oldest first.
+// inOrder gives policies of the same priority numbers of their own, the oldest first, and keeps the gaps between others.
 func (e *policyEngine) inOrder(policies []*v1alpha2.ClusterNetworkPolicy) []*v1alpha2.ClusterNetworkPolicy {
 	if !e.adjusts(samePriority) {
 		return policies
@@ -87,9 +87,15 @@ func (e *policyEngine) inOrder(policies []*v1alpha2.ClusterNetworkPolicy) []*v1a
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	var out []*v1alpha2.ClusterNetworkPolicy
+	same := int32(0)
 	for i, p := range sorted {
 		p = p.DeepCopy()
-		p.Spec.Priority = int32(i)
+		if i > 0 && sorted[i-1].Spec.Priority == p.Spec.Priority {
+			same++
+		} else {
+			same = 0
+		}
+		p.Spec.Priority = 100*p.Spec.Priority + same
 		out = append(out, p)
 	}
 	return out

@@ -90,7 +90,7 @@ func deviations() []deviates {
 			`"policyTypes" says which rules a policy has. Cilium reads rules of a direction that it does not name.`},
 		{insideBlock, []string{cilium}, "pods and nodes have the labels that Cilium gives to addresses outside",
 			"A block is a range of addresses, whoever has them. Cilium's blocks are for what is outside the cluster."},
-		{noNamespace, []string{cilium}, "such selectors also want the label that each namespace has",
+		{noNamespace, []string{cilium}, "all selectors of namespaces also want the label that each has",
 			"Selectors of namespaces select pods. Cilium takes an address outside for one of a namespace without labels."},
 		{isolated, []string{cilium}, "the NetworkPolicies' isolation is a rule that denies",
 			`Tier Baseline is for "Pods not selected by a v1.NetworkPolicy". Cilium asks it before it denies the rest.`},

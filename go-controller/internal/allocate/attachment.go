@@ -123,7 +123,8 @@ func (u *update) describe(p port, err error) string {
 	case !errors.As(err, &full):
 		return fmt.Sprintf("annotation %s: %v: the pod waits for it", u.askedBy(p.asked), err)
 	case u.shared != nil:
-		return err.Error() + " of the network: the pod waits for one; one that another pod had is free after a minute"
+		return err.Error() + " of the network: the pod waits for one; one that another pod had is free after a minute, and " +
+			"one of a deleted Node's pods a minute after the pod has ended"
 	}
 	return fmt.Sprintf("%v of node %s: the pod waits for one; one that another pod had is free after a minute",
 		err, p.pod.Node)

@@ -173,7 +173,7 @@ func (b *bed) world(t *testing.T) map[string]service {
 	if b.served != nil {
 		return b.served
 	}
-	b.served = map[string]service{}
+	served := map[string]service{}
 	for _, p := range peerPods() {
 		labels := map[string]string{"pod": p.name}
 		if p.role != "" {
@@ -182,25 +182,26 @@ func (b *bed) world(t *testing.T) map[string]service {
 		b.makePod(t, serverPod(p.namespace, p.name, p.node, labels))
 	}
 	for _, p := range peerPods()[:3] {
-		b.served[p.name] = b.makeService(t, shop, p.name, map[string]string{"pod": p.name})
+		served[p.name] = b.makeService(t, shop, p.name, map[string]string{"pod": p.name})
 	}
-	b.makeRules(t, rules())
+	b.makeRules(t, rules(), served)
 	for _, p := range peerPods() {
 		b.awaitPod(t, p.namespace, p.name)
 	}
 	b.serveOnHosts(t)
-	return b.served
+	b.served = served
+	return served
 }
 
-// makeRules makes the policies of rules, and the pods and services of their columns.
-func (b *bed) makeRules(t *testing.T, rules []rule) {
+// makeRules makes the policies of rules, and the pods and services of their columns. It adds the services to served.
+func (b *bed) makeRules(t *testing.T, rules []rule, served map[string]service) {
 	t.Helper()
 	all, ofHome := b.ranges(t)
 	for _, r := range rules {
 		in, out := r.into(all, ofHome), r.outOf(all, ofHome)
 		for _, p := range []string{in.Name, out.Name} {
 			b.makePod(t, serverPod(shop, p, home, map[string]string{"case": p}))
-			b.served[p] = b.makeService(t, shop, p, map[string]string{"case": p})
+			served[p] = b.makeService(t, shop, p, map[string]string{"case": p})
 		}
 		if r.absent {
 			continue

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -51,8 +52,11 @@ func (n *nursery) change(t *testing.T, namespace string, direction networkingv1.
 		if err != nil {
 			return err
 		}
-		for _, p := range pods.Items { // some go meanwhile
-			_, _ = core.Pods(namespace).Patch(ctx, p.Name, types.MergePatchType, []byte(phase), metav1.PatchOptions{})
+		for _, p := range pods.Items {
+			_, err := core.Pods(namespace).Patch(ctx, p.Name, types.MergePatchType, []byte(phase), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) { // some go meanwhile
+				return err
+			}
 		}
 		return nil
 	case 2:
@@ -63,17 +67,19 @@ func (n *nursery) change(t *testing.T, namespace string, direction networkingv1.
 		_, err = policies.Patch(ctx, "deny", types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	case 3:
+		spec := nobodyIn(direction, i)
+		spec.PodSelector = selects("phase", fmt.Sprint((i-2)%8)) // which pods have since two changes ago
 		_, err := policies.Create(ctx, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "second"},
-			Spec: nobodyIn(direction, i)}, metav1.CreateOptions{})
+			Spec: spec}, metav1.CreateOptions{})
 		return err
 	}
 	return policies.Delete(ctx, "second", metav1.DeleteOptions{})
 }
 
-// nobodyIn allows pods that there are none of.
+// nobodyIn allows pods that there are none of, in namespaces with a label that comes and goes.
 func nobodyIn(direction networkingv1.PolicyType, i int) networkingv1.NetworkPolicySpec {
-	nobody := selects("nobody", fmt.Sprint(i%3))
-	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &nobody}}
+	nobody, namespaces := selects("nobody", fmt.Sprint(i%3)), selects("phase", fmt.Sprint((i-2)%8))
+	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &nobody, NamespaceSelector: &namespaces}}
 	spec := networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{direction}}
 	if direction == networkingv1.PolicyTypeIngress {
 		spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{From: peers}}

@@ -163,11 +163,12 @@ func (b *bed) tiers(t *testing.T, of func(ofHome []string) []tiered, only func([
 	for _, c := range slices.Concat(in, out) {
 		b.awaitPod(t, shop, c.pod)
 	}
+	defer machines.Kubectl(t, b.Cluster, manifests.String(), "delete", "-f", "-") // other tests begin without any
 	machines.Kubectl(t, b.Cluster, manifests.String(), "apply", "-f", "-")
 	b.awaitRows(t, out[len(out)-1].pod, true)
+	machines.FlowsInSync(t, b.Cluster)
 	b.askAll(t, only(slices.Concat(b.ingressCells(machines.Protocols(t), served, in),
 		b.egressCells(machines.Protocols(t), served, out))))
-	machines.Kubectl(t, b.Cluster, manifests.String(), "delete", "-f", "-") // other tests begin without any
 }
 
 // isolate makes a NetworkPolicy without rules for the pod of a column.

@@ -81,9 +81,12 @@ func maskBlocks(peers []networkingv1.NetworkPolicyPeer) {
 
 func masked(cidr string) string { return netip.MustParsePrefix(cidr).Masked().String() }
 
-// The sets that are asked about with real packets are random. Addresses are those of that cluster.
+// The sets that are asked about with real packets are random. Addresses of pods, nodes and outside are those of that
+// cluster.
 func TestPacketSets(t *testing.T) {
-	addresses := strings.NewReplacer("10.128.", "10.244.", "fd01:0:0:1::", "fd00:10:244:1::", "fd01::", "fd00:10:244::")
+	addresses := strings.NewReplacer("10.128.", "10.244.", "fd01:0:0:1::", "fd00:10:244:1::", "fd01::", "fd00:10:244::",
+		"172.18.0.10/31", "172.30.0.1/32", "2001:db8:18::a/127", "fd00:30::1/128", "192.0.2.", "203.0.113.",
+		"2001:db8:2::1/128", "2001:db8:30::a/128", "2001:db8:2::", "2001:db8:30::", "2001:db8:2:8000::", "2001:db8:30:8000::")
 	var want bytes.Buffer
 	for seed := range uint64(60) {
 		text, err := json.Marshal(newSet(NewDice(seed, 61)))
