@@ -122,7 +122,7 @@ func (f *freedSet) around(a netip.Addr) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// usedFor is how many seconds what inUse found is taken to be so: less than what ends meanwhile waits anyway.
+// usedFor is how many seconds inUse does not look again. Of what ends meanwhile, the addresses wait for longer anyway.
 const usedFor = 10
 
 // use is what was freed and is in use all the same, by network, and the second at which that was found.
@@ -224,7 +224,7 @@ func (b *book) waits() bool {
 	return len(b.waitingNodes)+len(b.waitingPods)+len(b.join.waiting)+len(b.waitingExits) > 0
 }
 
-// NextFree is when Advance will be true by the passing of time; ok is false when nobody waits for that.
+// NextFree is when Advance may become true by the passing of time; ok is false when nobody waits for that.
 func (l *Ledger) NextFree() (at int64, ok bool) {
 	for _, b := range l.books {
 		if !b.waits() || len(b.freed.order) == 0 {
