@@ -21,9 +21,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// kubeTimeout is how long an API server may take to answer before the command goes on
-// without it.
-const kubeTimeout = 5 * time.Second
+// An API server may take kubeTimeout to answer before the command goes on without it. Answers that are errors are asked
+// for again for as long as kubeRetries.
+const (
+	kubeTimeout = 5 * time.Second
+	kubeRetries = 2 * time.Second
+)
 
 // Setup is what a command works with.
 type Setup struct {

@@ -78,7 +78,7 @@ func Run(t *testing.T, n *node.Node, argv ...string) string {
 	t.Helper()
 	out, err := n.Run(t.Context(), argv...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	return strings.Trim(strings.TrimSpace(out), `"`)
 }
