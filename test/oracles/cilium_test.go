@@ -77,7 +77,7 @@ func (e *policyEngine) load(q *questions) {
 	}
 }
 
-// inOrder gives policies of the same priority numbers of their own, the oldest first, and keeps the gaps between others.
+// inOrder gives policies of the same priority numbers of their own, the oldest first. Gaps between others stay.
 func (e *policyEngine) inOrder(policies []*v1alpha2.ClusterNetworkPolicy) []*v1alpha2.ClusterNetworkPolicy {
 	if !e.adjusts(samePriority) {
 		return policies

@@ -13,9 +13,9 @@
 // of Update looks at all claims before it grants anything new: nothing is granted that another object already claims.
 //
 // Addresses of pods and subnets of nodes are granted in turn, not lowest first. What was freed is not granted again for
-// a minute, nor while pods have it whose Node is gone. In a node subnet .0 is the network, .1 the router, and .2 the management port. The last address of an IPv4
-// subnet is the broadcast address. The last one before that is where health checks of services come from
-// (cluster.HealthSource). Pods get the others.
+// a minute, nor while pods have it whose Node is gone. In a node subnet .0 is the network, .1 the router, and .2 the
+// management port. The last address of an IPv4 subnet is the broadcast address. The last one before that is where
+// health checks of services come from (cluster.HealthSource). Pods get the others.
 //
 // The package is pure.
 package allocate

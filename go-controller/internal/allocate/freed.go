@@ -237,8 +237,8 @@ func (l *Ledger) NextFree() (at int64, ok bool) {
 	return at, ok
 }
 
-// Keep has the ledger not give what an earlier ledger freed. What should have been given again by now waits for a minute
-// from now: pods that kept it waiting may have ended while no master ran. So does what has a time that can't be right.
+// Keep has the ledger not give what an earlier ledger freed. What might have been given again by now waits for a
+// minute: pods that kept it waiting may have ended while no master ran. So does what has a time that can't be right.
 func (l *Ledger) Keep(s *cluster.State, freed Freed) {
 	now, until := l.freed.now, maps.Clone(freed)
 	for r, at := range freed {

@@ -207,7 +207,8 @@ func (u *update) reportNoSubnet(n *cluster.Node) {
 		reason, ranges, who, remedy = ReasonNetworkFull, "the network's subnets", "the network's pods there wait", "subnets"
 	}
 	u.problem(n, n.UID, reason, fmt.Sprintf("no subnet for the node is free in %s %v: %s for one; widen %s or remove "+
-		"nodes; those of a deleted Node are free a minute after its last pod has ended", ranges, u.subnets.ranges, who, remedy))
+		"nodes; those of a deleted Node are free a minute after its last pod has ended", ranges, u.subnets.ranges, who,
+		remedy))
 }
 
 // restoreNode grants a node the subnets that it had before it was deleted. When the ledger does not go back that far,

@@ -29,7 +29,8 @@ func TestKubeAnswersLate(t *testing.T) {
 	var out strings.Builder
 	s := Setup{Kubernetes: &config.Kubernetes{APIServer: server.URL}, Out: &out, kube: &kube{}}
 	if err := s.askKube(t.Context()); err != nil || s.kube.failure != nil || len(s.kube.nodes) != 1 || out.Len() > 0 {
-		t.Errorf("late: %v, %v, %d nodes, printed %q, want one node and no word", err, s.kube.failure, len(s.kube.nodes), &out)
+		t.Errorf("late: %v, %v, %d nodes, printed %q, want one node and no word", err, s.kube.failure, len(s.kube.nodes),
+			&out)
 	}
 	server.Close()
 	s.kube = &kube{}

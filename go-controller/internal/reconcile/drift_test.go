@@ -88,8 +88,8 @@ func TestEveryDriftIsRepaired(t *testing.T) {
 		}
 	}
 	if accepted != drifts {
-		t.Errorf("%d kinds of damage to rows of %d roles, and %d that the server refuses; want %d kinds", accepted, len(roles),
-			refused, drifts)
+		t.Errorf("%d kinds of damage to rows of %d roles, and %d that the server refuses; want %d kinds", accepted,
+			len(roles), refused, drifts)
 	}
 	if slices.Sort(took); len(took) > 0 {
 		t.Logf("%d kinds of damage to rows of %d roles, and %d that the server refuses. They were repaired %d times each, "+

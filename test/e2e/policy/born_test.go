@@ -81,7 +81,8 @@ func (b *bed) born(t *testing.T, suffix string, trouble bool) {
 	if n.received.Load() != answered || n.total() != before {
 		t.Errorf("want neither answers nor arrivals: %v", n.from)
 	}
-	if n.sent.Load() == 0 || n.flooded.Load() == 0 || trouble != (n.kills.Load() > 0) || trouble != (n.edits.Load() > leastEdits) {
+	if n.sent.Load() == 0 || n.flooded.Load() == 0 || trouble != (n.kills.Load() > 0) ||
+		trouble != (n.edits.Load() > leastEdits) {
 		t.Error("want datagrams in both directions, and with trouble changes and a master that is killed")
 	}
 }
