@@ -31,8 +31,7 @@ type asker struct {
 }
 
 func newAsker() *asker {
-	a := &asker{nb.NewSchema(), libraries(nil), map[string]int{},
-		map[string]map[deviation]int{}}
+	a := &asker{nb.NewSchema(), libraries(nil), map[string]int{}, map[string]map[deviation]int{}}
 	for _, l := range a.libraries {
 		a.not[l.name()] = map[deviation]int{}
 	}

@@ -27,9 +27,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/testkit/policytest"
 )
 
-// firstIdentity is a number from which on Cilium has no meaning for any.
-const firstIdentity = 1000
-
 // policyEngine asks Cilium's policy engine, without its datapath. It is told of each address as of an endpoint with
 // labels of its own.
 type policyEngine struct {
@@ -58,7 +55,8 @@ func (e *policyEngine) load(q *questions) {
 	known := identity.IdentityMap{}
 	for _, v4 := range q.Families {
 		for _, end := range q.Ends(v4) {
-			id := identity.NewIdentityFromLabelArray(identity.NumericIdentity(firstIdentity+len(known)), e.labelsOf(end))
+			number := identity.MinimalNumericIdentity + identity.NumericIdentity(len(known))
+			id := identity.NewIdentityFromLabelArray(number, e.labelsOf(end))
 			e.identities[end.Addr], known[id.ID] = id, id.LabelArray
 			if end.Pod != nil {
 				e.pods[id.ID] = end.Pod
@@ -146,20 +144,20 @@ func (e *policyEngine) rewritten(p *networkingv1.NetworkPolicy) *networkingv1.Ne
 // rewrittenCluster is the same for a ClusterNetworkPolicy.
 func (e *policyEngine) rewrittenCluster(p *v1alpha2.ClusterNetworkPolicy) *v1alpha2.ClusterNetworkPolicy {
 	p = p.DeepCopy()
+	ofPeer := func(namespaces *metav1.LabelSelector, pods *v1alpha2.NamespacedPod) {
+		e.ofNamespaces(namespaces)
+		if pods != nil {
+			e.ofNamespaces(&pods.NamespaceSelector)
+		}
+	}
 	for _, r := range p.Spec.Ingress {
 		for _, peer := range r.From {
-			e.ofNamespaces(peer.Namespaces)
-			if peer.Pods != nil {
-				e.ofNamespaces(&peer.Pods.NamespaceSelector)
-			}
+			ofPeer(peer.Namespaces, peer.Pods)
 		}
 	}
 	for _, r := range p.Spec.Egress {
 		for _, peer := range r.To {
-			e.ofNamespaces(peer.Namespaces)
-			if peer.Pods != nil {
-				e.ofNamespaces(&peer.Pods.NamespaceSelector)
-			}
+			ofPeer(peer.Namespaces, peer.Pods)
 		}
 	}
 	return p

@@ -9,7 +9,6 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -180,10 +179,7 @@ func (u *update) grantExit(e exit, numbers []uint64) {
 // releaseExit takes back what an exit has; b is the book of its network.
 func (u *update) releaseExit(e exit, b *book) {
 	lease := b.exits[e.node]
-	for i, number := range lease.numbers {
-		lease.at.pools[i].release(number)
-		u.ledger.freed.add(ipnet.Single(lease.at.pools[i].addr(number)))
-	}
+	lease.at.release(lease.numbers, u.ledger.freed)
 	delete(b.exits, e.node)
 	u.patched[e.node] = true
 	u.Changes = append(u.Changes, u.s.GrantExit(e.network, e.node, nil))

@@ -122,11 +122,11 @@ func (f *freedSet) around(a netip.Addr) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// usedFor is how many seconds inUse does not look again. Of what ends meanwhile, the addresses wait for longer anyway.
-const usedFor = 10
+// lookAgain is after how many seconds inUse looks again. What ends meanwhile waits for longer: see waitAnew.
+const lookAgain = 10
 
-// use is what was freed and is in use all the same, by network, and the second at which that was found.
-type use struct {
+// stillUsed is what was freed and is in use all the same, by network, and the second at which that was found.
+type stillUsed struct {
 	at    int64
 	freed map[names.Network]map[netip.Prefix]bool
 }
@@ -134,23 +134,23 @@ type use struct {
 // inUse finds what was freed and is in use all the same: pods have it whose Node is gone. The machine may run on, and
 // the pods with it, until their objects are gone, too.
 func (l *Ledger) inUse(s *cluster.State, now int64) map[names.Network]map[netip.Prefix]bool {
-	if l.use.freed != nil && now-l.use.at < usedFor {
-		return l.use.freed
+	if l.stillUsed.freed != nil && now-l.stillUsed.at < lookAgain {
+		return l.stillUsed.freed
 	}
-	l.use = use{now, map[names.Network]map[netip.Prefix]bool{}}
+	l.stillUsed = stillUsed{now, map[names.Network]map[netip.Prefix]bool{}}
 	for p := range s.PodsWithoutNode() {
 		for n, had := range l.addressesOf(s, p) {
 			freed, ok := l.freedLately(n).around(had)
 			if !ok {
 				continue
 			}
-			if l.use.freed[n] == nil {
-				l.use.freed[n] = map[netip.Prefix]bool{}
+			if l.stillUsed.freed[n] == nil {
+				l.stillUsed.freed[n] = map[netip.Prefix]bool{}
 			}
-			l.use.freed[n][freed] = true
+			l.stillUsed.freed[n][freed] = true
 		}
 	}
-	return l.use.freed
+	return l.stillUsed.freed
 }
 
 // addressesOf is what a pod has by its annotation, in each network of which the ledger knows something. What the
@@ -175,15 +175,13 @@ func (l *Ledger) addressesOf(s *cluster.State, p *cluster.Pod) iter.Seq2[names.N
 // networksOf is the network of an entry in a pod's annotation. If the pod is no longer attached to it, because its
 // namespace is gone, too, it may be any of those that namespaces share.
 func (l *Ledger) networksOf(s *cluster.State, p *cluster.Pod, key string) (out []names.Network) {
-	for a := range s.Attachments(p) {
-		if a.Key() == key {
-			return []names.Network{a.Network}
-		}
-	}
-	n, iface := names.EntryOf(key)
+	n, attached := s.NetworkOf(p, key)
 	out = append(out, n)
+	if _, iface := names.EntryOf(key); attached || iface != names.PrimaryInterface {
+		return out
+	}
 	for name, b := range l.books {
-		if iface == names.PrimaryInterface && b.network.Primary && name != n {
+		if b.network.Primary && name != n {
 			out = append(out, name)
 		}
 	}

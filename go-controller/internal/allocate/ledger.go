@@ -76,8 +76,8 @@ type Ledger struct {
 	waiting map[cluster.Name]string // pods that lack an attachment, and what was last reported of why
 	updated bool                    // there was an update: what came before is no news
 	// kept is what was freed lately in networks that have no book: they are gone, or not known yet.
-	kept map[names.Network]*freedSet
-	use  use
+	kept      map[names.Network]*freedSet
+	stillUsed stillUsed // as inUse last found it
 }
 
 // book records who holds what in one network.

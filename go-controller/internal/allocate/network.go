@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
-	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -63,9 +62,7 @@ func (u *update) close(name names.Network) {
 // freeWithoutNode frees the addresses of a pod whose Node went in the same update as the network: the pod may run on.
 func (u *update) freeWithoutNode(b *book, lease *podLease) {
 	if node := cmp.Or(b.shared, b.nodes[lease.node]); node != nil && u.s.Nodes[lease.node] == nil {
-		for i, number := range lease.numbers {
-			b.freed.add(ipnet.Single(node.pools[i].addr(number)))
-		}
+		node.release(lease.numbers, b.freed)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
@@ -40,6 +41,14 @@ func newNodeLease(uid string, subnets []netip.Prefix) *nodeLease {
 		l.pools = append(l.pools, newPool(p))
 	}
 	return l
+}
+
+// release takes addresses back, one of each pool. They wait with what was freed.
+func (l *nodeLease) release(numbers []uint64, freed *freedSet) {
+	for i, number := range numbers {
+		l.pools[i].release(number)
+		freed.add(ipnet.Single(l.pools[i].addr(number)))
+	}
 }
 
 // newSharedLease is the subnets of a network of one switch.

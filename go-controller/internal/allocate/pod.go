@@ -49,10 +49,7 @@ func (u *update) releasePod(n cluster.PodPort) {
 	if held := u.claims[lease.claim]; held != nil {
 		held.pod = cluster.PodPort{}
 	} else if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
-		for i, number := range lease.numbers {
-			node.pools[i].release(number)
-			u.freed.add(ipnet.Single(node.pools[i].addr(number)))
-		}
+		node.release(lease.numbers, u.freed)
 	}
 	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
 }

@@ -153,13 +153,12 @@ func (n *northbound) foreign() error {
 			return names.IsUUIDOf(names.NodeRow(ref.Table, name, names.RoleSwitch, uid), ref.UUID)
 		}
 		if ref.Table == nbdb.LogicalSwitchTable && !is(uid) && !is("") { // "": of before the Node came
+			why := errors.New("and no API server is known that has this Node: give --k8s-apiserver, " +
+				"or set external_ids:k8s-api-server of the Open_vSwitch row")
 			if n.kube.failure != nil {
-				return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, whose API server does not "+
-					"answer: %w", name, name, n.kube.failure)
+				why = fmt.Errorf("whose API server does not answer: %w", n.kube.failure)
 			}
-			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, and no API server is known "+
-				"that has this Node: give --k8s-apiserver, or set external_ids:k8s-api-server of the Open_vSwitch row", name,
-				name)
+			return fmt.Errorf("logical switch %s belongs to the Node %s of a Kubernetes cluster, %w", name, name, why)
 		}
 	}
 	return nil

@@ -133,6 +133,18 @@ func (s *State) Attachments(p *Pod) iter.Seq[Attachment] {
 	}
 }
 
+// NetworkOf is the network of an entry in a pod's annotation, by its key. A network that namespaces share has a name in
+// each of them. It is false if the pod is not attached to such a network now: then it is the one that the key names.
+func (s *State) NetworkOf(p *Pod, key string) (n names.Network, attached bool) {
+	for a := range s.Attachments(p) {
+		if a.Key() == key {
+			return a.Network, true
+		}
+	}
+	n, _ = names.EntryOf(key)
+	return n, false
+}
+
 // unserved is why a pod with this primary network does not get an interface that it asks for, whatever the network has
 // left; "" if it may.
 func (s *State) unserved(p *Pod, primary names.Network, a Attachment) string {

@@ -96,7 +96,8 @@ func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names
 			return nil
 		}
 		for key, n := range annotation.PodNetworksOf(pod.Annotated) {
-			out = append(out, addresses(networkOf(s, pod, key), n.IPs)...)
+			network, _ := s.NetworkOf(pod, key)
+			out = append(out, addresses(network, n.IPs)...)
 		}
 		return out
 	}
@@ -114,18 +115,6 @@ func claims(s *cluster.State, o nb.Owner, read annotation.NodeRead) (out []names
 		out = append(out, addresses(names.Own, exit)...)
 	}
 	return out
-}
-
-// networkOf is the network of an entry in a pod's annotation. A network that namespaces share has a name in each of
-// them.
-func networkOf(s *cluster.State, pod *cluster.Pod, key string) names.Network {
-	for a := range s.Attachments(pod) {
-		if a.Key() == key {
-			return a.Network
-		}
-	}
-	network, _ := names.EntryOf(key)
-	return network
 }
 
 // addresses is the addresses of prefixes, in a network.

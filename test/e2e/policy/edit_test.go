@@ -37,15 +37,16 @@ func (n *nursery) edit(t *testing.T, in, out string, done <-chan struct{}) {
 	}
 }
 
-// change is the i-th change in a namespace: of the namespace's labels, of those of its pods, of the policy, of another
-// policy that selects the same pods.
+// change is the i-th change in a namespace, in turn: of the namespace's label, of its pods' label, of the policy, and
+// of another policy, which selects by that label.
 func (n *nursery) change(t *testing.T, namespace string, direction networkingv1.PolicyType, i int) error {
 	ctx, core := t.Context(), n.client.CoreV1()
 	policies := n.client.NetworkingV1().NetworkPolicies(namespace)
-	phase := fmt.Sprintf(`{"metadata": {"labels": {"phase": "%d"}}}`, i%8)
+	phase := fmt.Sprint(i / 5 % 8) // the same in one turn
+	labelled := fmt.Appendf(nil, `{"metadata": {"labels": {"phase": %q}}}`, phase)
 	switch i % 5 {
 	case 0:
-		_, err := core.Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(phase), metav1.PatchOptions{})
+		_, err := core.Namespaces().Patch(ctx, namespace, types.MergePatchType, labelled, metav1.PatchOptions{})
 		return err
 	case 1:
 		pods, err := core.Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -53,22 +54,22 @@ func (n *nursery) change(t *testing.T, namespace string, direction networkingv1.
 			return err
 		}
 		for _, p := range pods.Items {
-			_, err := core.Pods(namespace).Patch(ctx, p.Name, types.MergePatchType, []byte(phase), metav1.PatchOptions{})
+			_, err := core.Pods(namespace).Patch(ctx, p.Name, types.MergePatchType, labelled, metav1.PatchOptions{})
 			if err != nil && !apierrors.IsNotFound(err) { // some go meanwhile
 				return err
 			}
 		}
 		return nil
 	case 2:
-		patch, err := json.Marshal(map[string]any{"spec": nobodyIn(direction, i)})
+		patch, err := json.Marshal(map[string]any{"spec": nobodyIn(direction, phase)})
 		if err != nil {
 			return err
 		}
 		_, err = policies.Patch(ctx, "deny", types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	case 3:
-		spec := nobodyIn(direction, i)
-		spec.PodSelector = selects("phase", fmt.Sprint((i-2)%8)) // which pods have since two changes ago
+		spec := nobodyIn(direction, phase)
+		spec.PodSelector = selects("phase", phase)
 		_, err := policies.Create(ctx, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "second"},
 			Spec: spec}, metav1.CreateOptions{})
 		return err
@@ -76,9 +77,9 @@ func (n *nursery) change(t *testing.T, namespace string, direction networkingv1.
 	return policies.Delete(ctx, "second", metav1.DeleteOptions{})
 }
 
-// nobodyIn allows pods that there are none of, in namespaces with a label that comes and goes.
-func nobodyIn(direction networkingv1.PolicyType, i int) networkingv1.NetworkPolicySpec {
-	nobody, namespaces := selects("nobody", fmt.Sprint(i%3)), selects("phase", fmt.Sprint((i-2)%8))
+// nobodyIn allows pods that there are none of, in namespaces with a label.
+func nobodyIn(direction networkingv1.PolicyType, phase string) networkingv1.NetworkPolicySpec {
+	nobody, namespaces := selects("nobody", phase), selects("phase", phase)
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &nobody, NamespaceSelector: &namespaces}}
 	spec := networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{direction}}
 	if direction == networkingv1.PolicyTypeIngress {

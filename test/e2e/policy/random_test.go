@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -155,13 +154,9 @@ func randomPod(namespace, name, node string) *corev1.Pod {
 
 // label gives an object the labels app, tier and env that are named, and takes the others of these away.
 func (b *bed) label(t *testing.T, kind, namespace, name string, labels map[string]string) error {
-	all := map[string]any{}
-	for _, key := range []string{"app", "tier", "env"} {
-		if all[key] = any(nil); labels != nil {
-			if value, ok := labels[key]; ok {
-				all[key] = value
-			}
-		}
+	all := map[string]any{"app": nil, "tier": nil, "env": nil}
+	for key, value := range labels {
+		all[key] = value
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": all}})
 	if err != nil {
@@ -262,10 +257,6 @@ func (b *bed) pairCells(ctx context.Context, set string, from, to randomEnd) (ou
 		return nil, fmt.Errorf("%s: the check of %s to %s knows no connection: %s", set, from.name, to.name, text)
 	}
 	for _, c := range answer.Connections {
-		if strings.HasPrefix(from.name, "node/") && !slices.Contains(b.pods[strings.TrimPrefix(to.name, "pod/")],
-			c.To.Address) {
-			continue
-		}
 		for _, a := range c.Answers {
 			if a.Database != "" {
 				return nil, fmt.Errorf("%s: %s to %s: the database has other rows: %s", set, from.name, to.name, a.Database)
