@@ -57,6 +57,9 @@ func UpWith(t *testing.T, o sandbox.Options, checks ...func(*sandbox.Cluster) er
 		for _, check := range checks {
 			errs = append(errs, check(c))
 		}
+		if t.Failed() {
+			errs = append(errs, c.CheckFollowed(ctx))
+		}
 		if err := errors.Join(append(errs, c.Down(ctx))...); err != nil {
 			t.Error(err)
 		}

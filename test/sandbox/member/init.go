@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -83,6 +84,14 @@ type ServiceStatus struct {
 	Service
 	PID  int    `json:"pid"`  // in the member's PID namespace; 0 if it is not running
 	Exit string `json:"exit"` // how it ended: "exit status 1", "signal: killed"; empty while it runs
+}
+
+// Crashed reports whether the service has ended by a fault of its own: a failed assertion, or memory that it may not use.
+func (s ServiceStatus) Crashed() bool {
+	faults := []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL}
+	return s.PID == 0 && slices.ContainsFunc(faults, func(f syscall.Signal) bool {
+		return strings.HasPrefix(s.Exit, exitText(unix.WaitStatus(f)))
+	})
 }
 
 type service struct {

@@ -48,7 +48,7 @@ func Start(ctx context.Context, program string, spec Spec) (*Member, error) {
 		}
 		select {
 		case <-exited:
-			return nil, fmt.Errorf("starting member %s: its init ended: %s", spec.Name, m.logTail("init"))
+			return nil, fmt.Errorf("starting member %s: its init ended: %s", spec.Name, m.LogTail("init"))
 		case <-ctx.Done():
 			return nil, fmt.Errorf("starting member %s: %w", spec.Name, ctx.Err())
 		case <-time.After(10 * time.Millisecond):
@@ -175,8 +175,8 @@ func (m *Member) logFile(service string) string {
 	return filepath.Join(m.Spec.LogDir(), service+".log")
 }
 
-// logTail returns the end of a service's log, for error messages.
-func (m *Member) logTail(service string) string {
+// LogTail returns the end of a service's log, for error messages.
+func (m *Member) LogTail(service string) string {
 	b, err := os.ReadFile(m.logFile(service))
 	if err != nil {
 		return err.Error()

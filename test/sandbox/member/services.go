@@ -99,7 +99,7 @@ func (m *Member) running(ctx context.Context, names []string) error {
 	for _, s := range all {
 		for _, n := range names {
 			if s.Name == n && s.PID == 0 {
-				return fmt.Errorf("%s/%s has ended: %s: %s", m.Spec.Name, n, s.Exit, m.logTail(n))
+				return fmt.Errorf("%s/%s has ended: %s: %s", m.Spec.Name, n, s.Exit, m.LogTail(n))
 			}
 		}
 	}
