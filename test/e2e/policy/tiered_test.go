@@ -139,7 +139,7 @@ func (r tiered) policy(pod, section, side, peers string, priority int) string {
 }
 
 // tiers asks the questions that only leaves about cluster policies with packets.
-func (b *bed) tiers(t *testing.T, of func(ofHome []string) []tiered, only func([]*cell) []*cell) {
+func (b *bed) tiers(t *testing.T, of func(ofHome []string) []tiered) {
 	machines.InstallClusterPolicies(t, b.Cluster)
 	_, ofHome := b.ranges(t)
 	served := b.world(t)
@@ -167,8 +167,8 @@ func (b *bed) tiers(t *testing.T, of func(ofHome []string) []tiered, only func([
 	machines.Kubectl(t, b.Cluster, manifests.String(), "apply", "-f", "-")
 	b.awaitRows(t, out[len(out)-1].pod, true)
 	machines.FlowsInSync(t, b.Cluster)
-	b.askAll(t, only(slices.Concat(b.ingressCells(machines.Protocols(t), served, in),
-		b.egressCells(machines.Protocols(t), served, out))))
+	b.askAll(t, slices.Concat(b.ingressCells(machines.Protocols(t), served, in),
+		b.egressCells(machines.Protocols(t), served, out)))
 }
 
 // isolate makes a NetworkPolicy without rules for the pod of a column.

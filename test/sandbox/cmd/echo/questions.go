@@ -11,7 +11,7 @@ import (
 )
 
 // atOnce is the number of concurrent questions.
-const atOnce = 24
+const atOnce = 64
 
 // askAll reads questions, such as "tcp HOST:PORT", one on each line, and prints the answers in the same order.
 func askAll(questions io.Reader, wait time.Duration) error {
