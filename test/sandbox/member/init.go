@@ -86,7 +86,7 @@ type ServiceStatus struct {
 	Exit string `json:"exit"` // how it ended: "exit status 1", "signal: killed"; empty while it runs
 }
 
-// Crashed reports whether the service has ended by a fault of its own: a failed assertion, or memory that it may not use.
+// Crashed reports whether a fault of its own has ended the service: a failed assertion, or memory that it may not use.
 func (s ServiceStatus) Crashed() bool {
 	faults := []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL}
 	return s.PID == 0 && slices.ContainsFunc(faults, func(f syscall.Signal) bool {
