@@ -13,6 +13,8 @@ import (
 // CheckFollowed returns an error if ovn-northd or a node's ovn-controller does not follow the Northbound database
 // within ten seconds. The error tells how far each has come, and what those that could be at fault have said last.
 func (c *Cluster) CheckFollowed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, fmt.Errorf("OVN did not answer within %v", checkLimit))
+	defer cancel()
 	_, err := c.NBCtl(ctx, "--wait=hv", "--timeout=10", "sync")
 	if err == nil || c.RunsChart() { // there, what daemons say is in the logs of pods
 		return err

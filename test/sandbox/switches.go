@@ -18,19 +18,19 @@ import (
 // ovs-appctl(8)).
 const recirculations = "datapath_drop_recirc_error"
 
-// switchesLimit is how long CheckSwitches waits for answers: a switch that crashed may give none.
-const switchesLimit = time.Minute
+// checkLimit is how long a check waits for answers: a program that crashed or hangs gives none.
+const checkLimit = time.Minute
 
 // CheckSwitches returns an error if observations in the sandbox may be wrong: a node's datapath lost packets, a program
 // crashed, or ovn-northd gave a node flows of another node.
 func (c *Cluster) CheckSwitches(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, switchesLimit,
-		fmt.Errorf("the nodes' switches and the Southbound database did not all answer within %v", switchesLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkLimit,
+		fmt.Errorf("the nodes' switches and the Southbound database did not all answer within %v", checkLimit))
 	defer cancel()
+	errs := []error{c.checkCrashed(ctx)}
 	if c.Options.SwitchPods && c.withoutSwitches(ctx) {
-		return c.checkCrashed(ctx)
+		return errs[0]
 	}
-	var errs []error
 	for _, n := range c.Nodes {
 		have, err := n.Run(ctx, "ovs-appctl", "coverage/read-counter", recirculations)
 		if err == nil && strings.TrimSpace(have) != "0" {
@@ -52,7 +52,7 @@ func (c *Cluster) CheckSwitches(ctx context.Context) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, c.checkCrashed(ctx), c.checkFlows(ctx))...)
+	return errors.Join(append(errs, c.checkFlows(ctx))...)
 }
 
 // withoutSwitches tells whether no node has Open vSwitch, because the chart that brought it has been removed.

@@ -3,6 +3,7 @@ package policy
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,11 @@ type column struct {
 	allowed  func(e end, port int) bool
 	itself   func(port int) bool // it reaches itself through a service
 	nodePort bool                // egress: it reaches a pod through a node port
+}
+
+// cells are the questions of both directions, over these protocols.
+func (b *bed) cells(protocols []string, served map[string]service, in, out []column) []*cell {
+	return slices.Concat(b.ingressCells(protocols, served, in), b.egressCells(protocols, served, out))
 }
 
 // ingressCells ask the servers of the policies.

@@ -49,19 +49,19 @@ func TestChangedPoliciesLoseNoPacket(t *testing.T) {
 }
 
 func (b *bed) everyCombination(t *testing.T) {
-	served, list := b.world(t), machines.Protocols(t)
+	served := b.world(t)
 	in, out := columnsOf(rules())
 	machines.FlowsInSync(t, b.Cluster) // what is not there yet must not pass for denied
-	b.askAll(t, slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out)))
+	b.askAll(t, b.cells(machines.Protocols(t), served, in, out))
 }
 
 // peersAndPorts asks about rules that have both.
 func (b *bed) peersAndPorts(t *testing.T) {
-	served, list := b.world(t), machines.Protocols(t)
+	served := b.world(t)
 	b.makeRules(t, crossed(), served)
 	in, out := columnsOf(crossed())
 	machines.FlowsInSync(t, b.Cluster)
-	b.askAll(t, slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out)))
+	b.askAll(t, b.cells(machines.Protocols(t), served, in, out))
 }
 
 // askAll asks until every answer is right. It reports what is wrong when patience ends.
@@ -171,8 +171,7 @@ func TestPages(t *testing.T) {
 		for _, c := range slices.Concat(in, out) {
 			b.pods[shop+"/"+c.pod], served[c.pod] = address, service{clusterIPs: address}
 		}
-		list := []string{"tcp"}
-		all := tables(slices.Concat(b.ingressCells(list, served, in), b.egressCells(list, served, out)))
+		all := tables(b.cells([]string{"tcp"}, served, in, out))
 		printed := "\n" + strings.Join(all, "\n") + "\n"
 		file := "../../../docs/features/" + page
 		text, err := os.ReadFile(file)

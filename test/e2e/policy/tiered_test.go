@@ -167,8 +167,7 @@ func (b *bed) tiers(t *testing.T, of func(ofHome []string) []tiered) {
 	machines.Kubectl(t, b.Cluster, manifests.String(), "apply", "-f", "-")
 	b.awaitRows(t, out[len(out)-1].pod, true)
 	machines.FlowsInSync(t, b.Cluster)
-	b.askAll(t, slices.Concat(b.ingressCells(machines.Protocols(t), served, in),
-		b.egressCells(machines.Protocols(t), served, out)))
+	b.askAll(t, b.cells(machines.Protocols(t), served, in, out))
 }
 
 // isolate makes a NetworkPolicy without rules for the pod of a column.
