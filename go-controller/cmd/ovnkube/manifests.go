@@ -57,7 +57,12 @@ func readManifests(c *cli.Context, files []string) *manifest.Manifests {
 // adoptManifests sets the flags that are unset from the settings among the manifests, if a snapshot of a cluster has
 // them.
 func adoptManifests(c *cli.Context) error {
-	return adopt(c, readManifests(c, c.StringSlice("filename")).Settings, clusterSettings())
+	return adoptFrom(c, c.StringSlice("filename"))
+}
+
+// adoptFrom is adoptManifests for these files.
+func adoptFrom(c *cli.Context, files []string) error {
+	return adopt(c, readManifests(c, files).Settings, clusterSettings())
 }
 
 // noArguments refuses arguments that are not flags: usually files without -f. The library would ignore all flags

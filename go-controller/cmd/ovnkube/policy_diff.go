@@ -26,6 +26,8 @@ func policyDiffCommand() *cli.Command {
 			"manifests given with -f, and `kubectl delete` of the policies given with --delete. With --from,\n" +
 			"compares the manifests given with -f with those, both as whole clusters, and asks no server. It also\n" +
 			"warns of what is probably not meant in policies that are new or changed.\n\n" +
+			"The master's settings come from the ConfigMap northbound-settings: that of the cluster, or with --from\n" +
+			"the one among those manifests. Flags count more.\n\n" +
 			"With --nb-address or --nb-service, it says whether the Northbound database has the rows of the policies\n" +
 			"as they are now, and takes the cluster's subnets and the addresses of names from there.\n\n" +
 			"Exit code 0: no connection is gained or lost; 2: some are; 1: an error.",
@@ -54,7 +56,11 @@ func runPolicyDiff(c *cli.Context) error {
 	case len(c.StringSlice("filename"))+len(gone) == 0:
 		return usageError{errors.New("policy diff: -f is missing: want a file, a directory, or - for standard input")}
 	}
-	cfg, err := clusterConfig(c)
+	log, err := newLog(c, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	cfg, err := comparedConfig(c, log)
 	if err := errors.Join(err, cfg.Validate()); err != nil {
 		return err
 	}
@@ -62,7 +68,7 @@ func runPolicyDiff(c *cli.Context) error {
 		return err
 	}
 	given, broken := manifests(c)
-	of, wrong, err := oldAndNew(c, cfg, given, gone)
+	of, wrong, err := oldAndNew(c, cfg, given, gone, log)
 	if err != nil {
 		return errors.Join(broken, err)
 	}
@@ -79,6 +85,21 @@ func runPolicyDiff(c *cli.Context) error {
 	return nil
 }
 
+// comparedConfig is the settings for both sides. What flags do not give comes from the running master, or with --from
+// from the settings among those manifests.
+func comparedConfig(c *cli.Context, log *slog.Logger) (config.Cluster, error) {
+	var err error
+	if from := c.StringSlice("from"); len(from) > 0 {
+		err = adoptFrom(c, from)
+	} else {
+		err = adoptPublished(c, log)
+	}
+	if err != nil {
+		return config.Cluster{}, err
+	}
+	return clusterConfig(c)
+}
+
 // compared is the objects that are compared.
 type compared struct {
 	cfg      config.Cluster
@@ -88,16 +109,12 @@ type compared struct {
 
 // oldAndNew is the objects that are compared. wrong describes broken manifests of the old ones.
 func oldAndNew(
-	c *cli.Context, cfg config.Cluster, given []cluster.Object, gone []cluster.Ref,
+	c *cli.Context, cfg config.Cluster, given []cluster.Object, gone []cluster.Ref, log *slog.Logger,
 ) (of *compared, wrong, err error) {
 	named, _ := hosts(c) // manifests has reported its error
 	if from := c.StringSlice("from"); len(from) > 0 {
 		old, wrong := manifestsIn(c, from)
 		return &compared{cfg: cfg, old: append(old, named...), now: given}, wrong, nil
-	}
-	log, err := newLog(c, c.App.ErrWriter)
-	if err != nil {
-		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,56 @@ func TestPolicyDiffDatabase(t *testing.T) {
 		"No connection is gained or lost.\n")
 	diff("no database", 1, []string{"--delete", "np/shop/web", "--timeout=1s", "--nb-address", "unix:/nowhere"},
 		"unix:/nowhere")
+}
+
+// policy diff has the settings of the master, as the other commands do: those that it has published, or those among the
+// manifests of --from. A flag counts more.
+func TestPolicyDiffSettings(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	const file = "testdata/policy-check.in.yaml"
+	const settings = `{"apiVersion": "v1", "kind": "ConfigMap", "data": {"multitenant": "true",
+		"cluster-subnets": "10.128.0.0/14/23"}, "metadata": {"name": "northbound-settings", "namespace": "kube-system"}}`
+	published := filepath.Join(t.TempDir(), "settings.yaml")
+	if err := os.WriteFile(published, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects := listsOf(t, file)
+	objects["/api/v1/namespaces/kube-system/configmaps/northbound-settings"] = settings
+	live := []string{"--k8s-apiserver", objects.serve(t), "--delete", "np/shop/web"}
+	const between = "- desk "
+	for _, test := range []struct {
+		what string
+		args []string
+		want bool // desk, another tenant, reaches the web pods before, so that it loses something
+	}{
+		{"published", live, false},
+		{"a flag beside what is published", append([]string{"--multitenant=false"}, live...), true},
+		{"no settings", []string{"--k8s-apiserver", listsOf(t, file).serve(t), "--delete", "np/shop/web"}, true},
+		{"--from", []string{"--from", file, "--from", published, "-f", withoutPolicy(t, file)}, false},
+		{"--from, no settings", []string{"--from", file, "-f", withoutPolicy(t, file)}, true},
+	} {
+		got := ovnkube(t.Context(), nil, append([]string{"policy", "diff", "--log-level=error"}, test.args...)...)
+		if lost := strings.Contains(got.stdout, between); lost != test.want || got.exit != 2 {
+			t.Errorf("%s: want exit code 2, and %q: %t:\n%s", test.what, between, test.want, got)
+		}
+	}
+}
+
+// withoutPolicy is a copy of manifests without the policy web.
+func withoutPolicy(t *testing.T, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := slices.DeleteFunc(strings.Split(string(raw), "\n---\n"), func(d string) bool {
+		return strings.Contains(d, "kind: NetworkPolicy") && strings.Contains(d, "name: web")
+	})
+	out := filepath.Join(t.TempDir(), "without.yaml")
+	if err := os.WriteFile(out, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // The addresses of names are those of the database. A name that is new has none there.

@@ -158,14 +158,19 @@ func runningMaster(c *cli.Context, log *slog.Logger) (config.Master, error) {
 		}
 		return masterConfig(c)
 	}
+	if err := adoptPublished(c, log); err != nil {
+		return config.Master{}, err
+	}
+	return masterConfig(c)
+}
+
+// adoptPublished sets the flags that are unset from the published settings, if these can be read.
+func adoptPublished(c *cli.Context, log *slog.Logger) error {
 	found, err := published(c.Context, kubernetesConfig(c))
 	if err != nil {
 		log.Debug("the published settings cannot be read", "error", err)
 	}
-	if err := adopt(c, found, clusterSettings()); err != nil {
-		return config.Master{}, err
-	}
-	return masterConfig(c)
+	return adopt(c, found, clusterSettings())
 }
 
 // clusterSettings has every setting of a cluster that commands have flags for.

@@ -72,7 +72,8 @@ func (c *installed) fromOutside(t *testing.T) {
 	})
 }
 
-// policies checks that pods are not reached from outside while a NetworkPolicy allows other pods alone.
+// policies checks that pods are not reached from outside while a NetworkPolicy allows other pods alone, and that the
+// log says so.
 func (c *installed) policies(t *testing.T) {
 	const policy = `
 apiVersion: networking.k8s.io/v1
@@ -82,6 +83,8 @@ spec:
   podSelector: {matchLabels: {app: echo}}
   ingress: [{from: [{podSelector: {matchLabels: {app: echo}}}]}]
 `
+	const logging = "k8s.ovn.org/acl-logging"
+	machines.Kubectl(t, c.Cluster, "", "annotate", "namespace", "default", logging+`={"deny": "alert"}`)
 	machines.Kubectl(t, c.Cluster, policy, "apply", "--filename", "-")
 	c.atNodePorts(t, func(_, answer string, _ netip.Addr) string {
 		if !strings.Contains(answer, "deadline exceeded") && !strings.Contains(answer, "i/o timeout") {
@@ -89,6 +92,8 @@ spec:
 		}
 		return ""
 	})
+	c.logged(t, c.Nodes[0].Spec.Name)
+	machines.Kubectl(t, c.Cluster, "", "annotate", "namespace", "default", logging+"-")
 	for _, ip := range machines.PodIPs(t, c.Cluster, c.pods[2]) {
 		to := netip.AddrPortFrom(ip, 8080)
 		machines.Eventually(t, "a pod asks another", func(ctx context.Context) string {
