@@ -224,6 +224,17 @@ func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
 	return c.Control.Run(ctx, append(c.Control.SBCtl(), args...)...)
 }
 
+// OVNKube runs ovnkube with the master's addresses and an administrator's rights. On a cluster of the chart it runs in a
+// master's pod, and does not see the host's files.
+func (c *Cluster) OVNKube(ctx context.Context, args ...string) *exec.Cmd {
+	if c.RunsChart() {
+		return c.Kubectl(ctx, append([]string{"--namespace", Namespace, "exec", "--stdin", "daemonset/ovnkube-master",
+			"--container", "master", "--", "ovnkube"}, args...)...)
+	}
+	argv := append(c.Control.OVNKube(), filepath.Join(c.Options.BinDir, "ovnkube"))
+	return c.Control.NetworkCommand(ctx, append(argv, args...)...)
+}
+
 // Node finds a node by number ("2") or name ("n2").
 func (c *Cluster) Node(which string) (*node.Node, error) {
 	for i, n := range c.Nodes {

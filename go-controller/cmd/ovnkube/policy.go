@@ -142,7 +142,10 @@ func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err erro
 		if err != nil {
 			return broken, err
 		}
-		return broken, ask(r)
+		if err := ask(r); err != nil {
+			return broken, fmt.Errorf("asking the manifests: %w", err)
+		}
+		return broken, nil
 	}
 	if c.IsSet(hostsFlagName) {
 		return nil, usageError{errors.New("--hosts is for manifests: want -f, too; else the database has the addresses")}

@@ -319,7 +319,7 @@ func TestPolicyErrors(t *testing.T) {
 		"no matrix":        {[]string{"matrix", "--expect", planInput}, "reading --expect " + planInput + ": reading"},
 	} {
 		got := ovnkube(t.Context(), nil, append([]string{"policy"}, c.args...)...)
-		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, "ovnkube: "+c.want) {
+		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%s:\n%s\nwant exit 1 and %s", what, got, c.want)
 		}
 	}

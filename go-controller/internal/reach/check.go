@@ -117,6 +117,7 @@ func (c *Cluster) Check(q Question) (*Check, error) {
 			}
 		}
 	}
+	out.Notes = append(out.Notes, c.idleRules(out.Connections)...)
 	return out, nil
 }
 

@@ -21,6 +21,8 @@ type Decision struct {
 	Field   string `json:"field,omitempty"`  // the rule: "spec.ingress[0]"
 	Reason  string `json:"reason"`           // the same for a person, or why no rule decides
 	Rows    []Row  `json:"rows,omitempty"`   // the ACLs that decide
+
+	isolated bool // denied, because policies isolate the pod and no rule allows the connection
 }
 
 // says is true when two decisions say the same, whatever rows make them.
@@ -73,6 +75,7 @@ func (c *Cluster) decision(d direction, e, other End, steps []verdict.Step) Deci
 		out.Object, out.Field, out.Reason = object, field, object+" "+field
 	default:
 		out.Reason = c.reason(d, e, other, acl)
+		out.isolated = e.pod != nil && c.isolates(acl) && out.Reason != inPrimary
 	}
 	if key, owned := c.mark(acl); owned {
 		out.Rows = []Row{{UUID: acl.UUID, Role: key.Role, key: key}}
@@ -149,7 +152,7 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 	if !owned {
 		return fmt.Sprintf("ACL %s, which Northbound did not make: %s %s", acl.UUID, acl.Action, acl.Match)
 	}
-	role, _, _ := strings.Cut(strings.TrimSuffix(key.Role, "-"+string(names.IPv4)), "-"+string(names.IPv6))
+	role := roleOf(key)
 	switch key.Owner.Kind {
 	case names.KindIsolation, names.KindNetworkIsolation, names.KindPolicy, names.KindMultiPolicy:
 		switch role {
@@ -189,6 +192,19 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 		}
 	}
 	return fmt.Sprintf("ACL %s of %s", key.Role, key.Owner)
+}
+
+// roleOf is the role of a row without the address family.
+func roleOf(key nb.Key) string {
+	role, _, _ := strings.Cut(strings.TrimSuffix(key.Role, "-"+string(names.IPv4)), "-"+string(names.IPv6))
+	return role
+}
+
+// isolates is true for an ACL that drops what no rule of a policy allows.
+func (c *Cluster) isolates(acl *nbdb.ACL) bool {
+	key, owned := c.mark(acl)
+	role := roleOf(key)
+	return owned && (role == names.RoleDenyIn || role == names.RoleDenyOut)
 }
 
 // inPrimary says why a pod of a primary network has no connections in the cluster's own.

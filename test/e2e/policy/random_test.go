@@ -242,7 +242,7 @@ func (b *bed) randomCells(t *testing.T, set string, ends []randomEnd, dice *rand
 }
 
 func (b *bed) pairCells(ctx context.Context, set string, from, to randomEnd) (out []*cell, err error) {
-	cmd := b.Control.Command(ctx, append(b.Control.OVNKube(), "policy", "check", "-o", "json", from.name, to.name)...)
+	cmd := b.OVNKube(ctx, "policy", "check", "-o", "json", from.name, to.name)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	text, err := cmd.Output()

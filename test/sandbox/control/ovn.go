@@ -205,15 +205,13 @@ func (c *Control) SBCtl() []string {
 	return c.ctl("ovn-sbctl", SBSocket, SBFullPort, c.northdKeys())
 }
 
-// OVNKube is the beginning of a command line of ovnkube, with the master's addresses and an administrator's rights.
+// OVNKube is what a command line of ovnkube begins with, so that it has the master's addresses and an administrator's
+// rights. It works with the machine's files as well as with the host's.
 func (c *Control) OVNKube() []string {
-	argv := []string{"env", "NORTHBOUND_KUBECONFIG=" + c.AdminKubeconfig(), "NORTHBOUND_LOG_LEVEL=warn"}
-	if !c.clustered() {
-		return append(argv, "NORTHBOUND_NB_ADDRESS=unix:"+NBSocket, "ovnkube")
-	}
 	k := c.NBKeys()
-	return append(argv, "NORTHBOUND_NB_ADDRESS="+c.remote(NBPort), "NORTHBOUND_NB_PRIVKEY="+k.Key,
-		"NORTHBOUND_NB_CERT="+k.Cert, "NORTHBOUND_NB_CACERT="+k.CA, "ovnkube")
+	return []string{"env", "NORTHBOUND_KUBECONFIG=" + c.AdminKubeconfig(), "NORTHBOUND_LOG_LEVEL=warn",
+		"NORTHBOUND_NB_ADDRESS=" + c.remote(NBPort), "NORTHBOUND_NB_PRIVKEY=" + k.Key, "NORTHBOUND_NB_CERT=" + k.Cert,
+		"NORTHBOUND_NB_CACERT=" + k.CA}
 }
 
 func (c *Control) ctl(program, socket string, port uint16, k Keys) []string {

@@ -69,19 +69,14 @@ func databaseCommand(name, program, database string) *cli.Command {
 
 func ovnkubeCommand() *cli.Command {
 	return &cli.Command{
-		Name: "ovnkube", Usage: "ovnkube, where the master runs, and with its addresses", ArgsUsage: "ARGS...",
+		Name: "ovnkube", Usage: "ovnkube with the master's addresses; of the chart, in a master's pod", ArgsUsage: "ARGS...",
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			cluster, err := open(c)
 			if err != nil {
 				return err
 			}
-			args := c.Args().Slice()
-			if cluster.RunsChart() {
-				return attached(cluster.Kubectl(c.Context, append([]string{"--namespace", sandbox.Namespace, "exec", "--stdin",
-					"daemonset/ovnkube-master", "--container", "master", "--", "ovnkube"}, args...)...))
-			}
-			return attached(cluster.Control.Command(c.Context, append(cluster.Control.OVNKube(), args...)...))
+			return attached(cluster.OVNKube(c.Context, c.Args().Slice()...))
 		},
 	}
 }
