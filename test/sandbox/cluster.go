@@ -224,8 +224,8 @@ func (c *Cluster) SBCtl(ctx context.Context, args ...string) (string, error) {
 	return c.Control.Run(ctx, append(c.Control.SBCtl(), args...)...)
 }
 
-// OVNKube runs ovnkube with the master's addresses and an administrator's rights. On a cluster of the chart it runs in a
-// master's pod, and does not see the host's files.
+// OVNKube runs ovnkube with the master's addresses and an administrator's rights. On a cluster of the chart it runs in
+// a master's pod, and does not see the host's files.
 func (c *Cluster) OVNKube(ctx context.Context, args ...string) *exec.Cmd {
 	if c.RunsChart() {
 		return c.Kubectl(ctx, append([]string{"--namespace", Namespace, "exec", "--stdin", "daemonset/ovnkube-master",
