@@ -111,10 +111,8 @@ SANDBOX_INSTALL=chart go test -C test -p 1 ./e2e
 make chart-suites
 ` + "```" + `
 
-None of these tests is left out there. Passed so far: all of test/e2e and test/e2e/nodeport, TestGateway, TestFragments,
-of TestPolicies the subtests up to "pods are born while the master dies", and "labels" of
-TestChangedPoliciesLoseNoPacket. Not seen to their end yet: the rest of these two, TestTenants and TestSeveralGateways.
-Some do a thing in another way, since the kubelet starts a program of a pod again:
+None of these tests is left out there, and all have passed, though not in one run. Some do a thing in another way, since
+the kubelet starts a program of a pod again:
 
 | test | with processes | on a cluster of the chart |
 |---|---|---|

@@ -41,6 +41,7 @@ func TestChart(t *testing.T) {
 	machines.MoreReplies(t, c.streams, 10)
 	before := c.addresses(t)
 	t.Run("pods of the control plane", c.replaced)
+	t.Run("new authorities", c.newAuthorities)
 	t.Run("lost databases", c.loseDatabases)
 	// While the chart is removed, its roles may go before its pods.
 	if err := machines.CheckRights(c.Cluster); err != nil {
