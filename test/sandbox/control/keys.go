@@ -38,8 +38,8 @@ func NodeKeys(state, node string) Keys { return keys(state, SB, node) }
 // northdKeys are those of ovn-northd for both databases of a cluster, which believe its own authority, too.
 func (c *Control) northdKeys() Keys { return keys(c.Spec.State, Northd, Northd).trusting() }
 
-// serverKeys are those of a database's servers.
-func (c *Control) serverKeys(service string) Keys {
+// ServerKeys are those of a database's servers.
+func (c *Control) ServerKeys(service string) Keys {
 	return keys(c.Spec.State, service, "server").trusting()
 }
 

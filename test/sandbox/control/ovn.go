@@ -123,7 +123,7 @@ func (c *Control) startDatabase(ctx context.Context, d database) error {
 	if _, err := c.Run(ctx, append([]string{"ovsdb-tool"}, c.creation(d, file)...)...); err != nil {
 		return err
 	}
-	k := c.serverKeys(d.service)
+	k := c.ServerKeys(d.service)
 	err := c.StartService(ctx, member.Service{Name: d.service, Argv: []string{
 		"ovsdb-server", "--no-chdir", "-vsyslog:off", "--pidfile=/run/ovn/" + d.service + ".pid",
 		"--unixctl=/run/ovn/" + d.service + ".ctl",
