@@ -70,7 +70,8 @@ func (c *installed) operator(t *testing.T) *operator {
 	}
 	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(packages[0]), "northbound-"), ".tgz")
 	pod := c.kubectl(t, "get", "pods", "--selector", "app=ovnkube-node", "--output", "jsonpath={.items[0].metadata.name}")
-	o.names = strings.NewReplacer("VERSION", version, "POD", pod, "{A,B,C}", "{n1,n2,n3}", "{B}", "{n2}")
+	// Revision 0 is the one before.
+	o.names = strings.NewReplacer("VERSION", version, "REVISION", "0", "POD", pod, "{A,B,C}", "{n1,n2,n3}", "{B}", "{n2}")
 	return o
 }
 
