@@ -31,7 +31,7 @@ sandbox: build modules ## build the sandbox into bin/ (the first time compiles K
 	@test/build.sh
 
 .PHONY: demo
-demo: ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up, INSTALL=chart uses the chart
+demo: ## a three-node cluster on this machine, shown at work; DEMO=keep leaves it up, INSTALL=chart or manifest uses the chart
 	@test/demo.sh
 
 .PHONY: test

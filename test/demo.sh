@@ -28,7 +28,7 @@ if $cold; then
   echo
 fi
 test/build.sh
-if [ "${INSTALL:-}" = chart ]; then
+if [ -n "${INSTALL:-}" ]; then
   echo "Building helm (the first time about 3 minutes)"
   test/modules.sh test/helm
   test/build.sh helm

@@ -100,7 +100,7 @@ func nbctl(t *testing.T, args ...string) string {
 }
 
 // onChart tells whether the sandbox's databases, masters and agents are pods of the chart.
-func onChart() bool { return os.Getenv(testbed.InstallVariable) == testbed.InstallChart }
+func onChart() bool { return testbed.Options{Install: os.Getenv(testbed.InstallVariable)}.RunsChart() }
 
 // inMaster returns what ovnkube prints where the master runs, with the rights and the Northbound database of its own.
 func inMaster(t *testing.T, args ...string) string {

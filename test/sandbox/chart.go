@@ -22,8 +22,11 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
-// InstallChart is the Options.Install of a cluster whose OVN databases, masters and agents are pods of the Helm chart.
-const InstallChart = "chart"
+// Values of Options.Install for a cluster whose OVN databases, masters and agents are pods of the Helm chart.
+const (
+	InstallChart    = "chart"    // Helm installs it
+	InstallManifest = "manifest" // Helm only makes a manifest of it, which kubectl applies
+)
 
 // InstallVariable is the environment variable that sets Options.Install for sandboxes that leave it empty.
 const InstallVariable = "SANDBOX_INSTALL"
@@ -35,7 +38,10 @@ const Namespace = "ovn-kubernetes"
 const ReleaseName = "northbound"
 
 // RunsChart tells whether the databases, masters and agents are pods of the chart.
-func (c *Cluster) RunsChart() bool { return c.Options.Install == InstallChart }
+func (c *Cluster) RunsChart() bool { return c.Options.RunsChart() }
+
+// RunsChart is that of the cluster.
+func (o Options) RunsChart() bool { return o.Install == InstallChart || o.Install == InstallManifest }
 
 // chartImage writes the container image into a file of the sandbox, and returns the file and the image's name. The
 // image has the programs of a directory, and those of Debian's root filesystem in source.
@@ -130,8 +136,29 @@ func (c *Cluster) installChart(ctx context.Context, imageName string, step *prog
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("writing the chart's values: %w", err)
 	}
+	if c.Options.Install == InstallManifest {
+		return c.applyManifest(ctx, file)
+	}
 	_, err = c.Helm(ctx, "install", ReleaseName, c.Chart(), "--namespace", Namespace, "--create-namespace", "--values",
 		file)
+	return err
+}
+
+// applyManifest installs the chart without Helm's knowing. The file has its values.
+func (c *Cluster) applyManifest(ctx context.Context, values string) error {
+	manifest, err := c.Helm(ctx, "template", ReleaseName, c.Chart(), "--namespace", Namespace, "--include-crds", "--values",
+		values)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(c.Options.State(), "northbound.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		return fmt.Errorf("writing the chart's manifest: %w", err)
+	}
+	if _, err := run(c.Kubectl(ctx, "create", "namespace", Namespace)); err != nil {
+		return err
+	}
+	_, err = run(c.Kubectl(ctx, "apply", "--server-side", "--filename", file))
 	return err
 }
 

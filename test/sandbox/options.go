@@ -48,7 +48,7 @@ type Options struct {
 	ClusterDNS  []netip.Addr // of cluster DNS; default none
 	MasterArgs  []string     // further arguments of ovnkube master
 	AgentArgs   []string     // further arguments of ovnkube node
-	Install     string       // InstallChart: pods of the Helm chart; default that of InstallVariable, else host processes
+	Install     string       // InstallChart or InstallManifest; default that of InstallVariable, else host processes
 	SwitchPods  bool         // Open vSwitch runs in pods of the chart; nodes have a second NIC for tunnels
 	Audit       bool         // the API server records what ovnkube asks of it
 	Monitoring  bool         // the chart serves metrics in the network
@@ -110,13 +110,15 @@ func (o Options) validate() error {
 	if all := []string{OVNRootfs, OVNNewest, OVNHost}; !slices.Contains(all, o.OVN) {
 		errs = append(errs, fmt.Errorf("OVN from %q: want one of %s", o.OVN, strings.Join(all, ", ")))
 	}
-	if o.Install != "" && o.Install != InstallChart {
-		errs = append(errs, fmt.Errorf("install %q: want %s, or nothing for processes of the host", o.Install, InstallChart))
+	if o.Install != "" && !o.RunsChart() {
+		errs = append(errs, fmt.Errorf("install %q: want %s, %s, or nothing for processes of the host", o.Install,
+			InstallChart, InstallManifest))
 	}
-	if o.Install == InstallChart && (o.HA || o.NoNodes || o.OVN == OVNHost) {
-		errs = append(errs, errors.New("install chart: want one control machine, nodes, and OVN from a root filesystem"))
+	if o.RunsChart() && (o.HA || o.NoNodes || o.OVN == OVNHost) {
+		errs = append(errs, fmt.Errorf("install %s: want one control machine, nodes, and OVN from a root filesystem",
+			o.Install))
 	}
-	if o.SwitchPods && (o.Install != InstallChart || o.Gateways > 0) {
+	if o.SwitchPods && (!o.RunsChart() || o.Gateways > 0) {
 		errs = append(errs, errors.New("Open vSwitch in pods: want install chart, and no gateways"))
 	}
 	// The path of a socket has at most 107 characters (unix(7)).
@@ -139,7 +141,7 @@ func (o Options) programs() []string {
 		return []string{"sandbox", "sandbox-apiserver"}
 	}
 	all := []string{"sandbox", "sandbox-apiserver", "kubelet", "echo", "pause", "ovnkube", "ovn_cni"}
-	if o.Install == InstallChart {
+	if o.RunsChart() {
 		all = append(all, "helm", "chart/Chart.yaml")
 	}
 	return all
@@ -200,7 +202,7 @@ func (o Options) ClusterSubnets() string { return o.families(podsV4, podsV6) }
 // ServiceCIDRs are the ranges of ClusterIPs. With the chart, the cluster is as kubeadm makes one, and only the API
 // server knows them.
 func (o Options) ServiceCIDRs() string {
-	if o.Install == InstallChart {
+	if o.RunsChart() {
 		return o.families(servicesOfKubeadm, servicesV6)
 	}
 	return o.families(servicesV4, servicesV6)

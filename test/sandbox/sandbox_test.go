@@ -165,11 +165,13 @@ func TestInterrupted(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	for want, o := range map[string]sandbox.Options{
-		"name":            {Name: "Not A Name"},
-		"nodes":           {Nodes: 1000},
-		"OVN from":        {OVN: "elsewhere"},
-		"state directory": {StateRoot: "relative"},
-		"make sandbox":    {BinDir: "/nonexistent"},
+		"name":              {Name: "Not A Name"},
+		"nodes":             {Nodes: 1000},
+		"OVN from":          {OVN: "elsewhere"},
+		"state directory":   {StateRoot: "relative"},
+		"make sandbox":      {BinDir: "/nonexistent"},
+		"install \"magic\"": {Install: "magic"},
+		"install manifest":  {Install: sandbox.InstallManifest, HA: true},
 	} {
 		if _, err := sandbox.Up(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Up(%+v): %v, want an error about %s", o, err, want)

@@ -2,15 +2,20 @@ package lost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/scale/load"
 )
 
 // pods are on different nodes.
@@ -33,11 +38,13 @@ spec: {selector: {app: echo}, ipFamilyPolicy: RequireDualStack, ports: [{port: 8
 
 // TestBothDatabasesLost deletes the files of both databases, and starts them again as docs/operate/faults.md says. The
 // master makes the same rows again, with the same UUIDs, and running pods keep their addresses. They lose no packet
-// before nodes can reach the new Southbound database. It prints how many of 100 pings a second were lost in all.
+// before nodes can reach the new Southbound database. It prints how many of 100 pings a second were lost in all, and how
+// long it took. LOST_PODS is how many further pods there are, on Nodes without a machine.
 func TestBothDatabasesLost(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "lost-test", Nodes: 2, DualStack: true})
 	machines.Kubectl(t, c, pods, "apply", "--filename", "-")
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	crowd(t, c)
 	addresses := append(machines.PodIPs(t, c, "a"), machines.PodIPs(t, c, "b")...)
 	before := rows(t, c)
 	if strings.Count(before, "default_") != 2 || !strings.Contains(before, "Service_default/echo_TCP") {
@@ -51,13 +58,15 @@ func TestBothDatabasesLost(t *testing.T) {
 			}))
 	}
 	machines.MoreReplies(t, streams, 50)
+	began := time.Now()
 	err := c.Control.LoseDatabases(t.Context(), func(context.Context) error {
-		machines.Eventually(t, "the same rows", func(context.Context) string {
+		machines.Within(t, 5*time.Minute, "the same rows", func(context.Context) string {
 			if now := rows(t, c); now != before {
-				return now + "\nwant:\n" + before
+				return fmt.Sprintf("%.1000s\nwant:\n%.1000s", now, before)
 			}
 			return ""
 		})
+		t.Logf("the Northbound database is filled after %.1f s", time.Since(began).Seconds())
 		machines.MoreReplies(t, streams, 100)
 		machines.NoGaps(t, streams)
 		return nil
@@ -65,6 +74,7 @@ func TestBothDatabasesLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("nodes may reach the Southbound database after %.1f s", time.Since(began).Seconds())
 	machines.MoreReplies(t, streams, 500)
 	for _, s := range streams {
 		t.Log(s)
@@ -86,6 +96,40 @@ func TestBothDatabasesLost(t *testing.T) {
 			}
 			return ""
 		})
+	}
+}
+
+// crowd makes as many further pods as LOST_PODS says, a hundred on a Node, and waits until all have ports.
+func crowd(t *testing.T, c *sandbox.Cluster) {
+	t.Helper()
+	const namespace = "crowd"
+	number := os.Getenv("LOST_PODS")
+	if number == "" {
+		return
+	}
+	pods, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatalf("LOST_PODS=%s: want a number of pods", number)
+	}
+	nodes := (pods + 99) / 100
+	client, err := c.Control.Client()
+	if err == nil {
+		err = errors.Join(load.Nodes(t.Context(), client, nodes), load.Namespace(t.Context(), client, namespace))
+	}
+	if err == nil {
+		_, err = load.CreatePods(t.Context(), client, namespace, pods, nodes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines.Within(t, 5*time.Minute, "all pods have ports", func(context.Context) string {
+		if have := strings.Count(rows(t, c), namespace+"_"); have != pods {
+			return fmt.Sprintf("%d have, want %d", have, pods)
+		}
+		return ""
+	})
+	if _, err := c.NBCtl(t.Context(), "--timeout=300", "--wait=hv", "sync"); err != nil {
+		t.Fatal(err)
 	}
 }
 

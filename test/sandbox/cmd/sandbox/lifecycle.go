@@ -20,7 +20,8 @@ func ovnFlag() cli.Flag {
 
 func installFlag() cli.Flag {
 	return &cli.StringFlag{Name: "install", EnvVars: []string{sandbox.InstallVariable},
-		Usage: "`HOW` Northbound is installed: chart for pods of the Helm chart (default: as processes)"}
+		Usage: "`HOW` Northbound is installed: chart for pods of the Helm chart, manifest for the same with kubectl " +
+			"(default: as processes)"}
 }
 
 func upFlags() []cli.Flag {
@@ -61,7 +62,7 @@ func upCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			if cluster.Options.Install == sandbox.InstallChart {
+			if cluster.RunsChart() {
 				fmt.Fprintf(c.App.Writer, "OVN's databases are in pods of namespace %s\n", sandbox.Namespace)
 			} else {
 				fmt.Fprintf(c.App.Writer, "Northbound database: unix:%s\n", cluster.Control.Host("/run/ovn/ovnnb_db.sock"))
