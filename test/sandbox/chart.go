@@ -146,8 +146,8 @@ func (c *Cluster) installChart(ctx context.Context, imageName string, step *prog
 
 // applyManifest installs the chart without Helm's knowing. The file has its values.
 func (c *Cluster) applyManifest(ctx context.Context, values string) error {
-	manifest, err := c.Helm(ctx, "template", ReleaseName, c.Chart(), "--namespace", Namespace, "--include-crds", "--values",
-		values)
+	manifest, err := c.Helm(ctx, "template", ReleaseName, c.Chart(), "--namespace", Namespace, "--include-crds",
+		"--values", values)
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ spec: {selector: {app: echo}, ipFamilyPolicy: RequireDualStack, ports: [{port: 8
 
 // TestBothDatabasesLost deletes the files of both databases, and starts them again as docs/operate/faults.md says. The
 // master makes the same rows again, with the same UUIDs, and running pods keep their addresses. They lose no packet
-// before nodes can reach the new Southbound database. It prints how many of 100 pings a second were lost in all, and how
-// long it took. LOST_PODS is how many further pods there are, on Nodes without a machine.
+// before nodes can reach the new Southbound database. It prints how many of 100 pings a second were lost in all, and
+// how long it took. LOST_PODS is how many further pods there are, on Nodes without a machine.
 func TestBothDatabasesLost(t *testing.T) {
 	c := machines.Up(t, sandbox.Options{Name: "lost-test", Nodes: 2, DualStack: true})
 	machines.Kubectl(t, c, pods, "apply", "--filename", "-")
@@ -75,6 +75,8 @@ func TestBothDatabasesLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("nodes may reach the Southbound database after %.1f s", time.Since(began).Seconds())
+	followed(t, c)
+	t.Logf("nodes have taken it over after %.1f s", time.Since(began).Seconds())
 	machines.MoreReplies(t, streams, 500)
 	for _, s := range streams {
 		t.Log(s)
@@ -128,6 +130,12 @@ func crowd(t *testing.T, c *sandbox.Cluster) {
 		}
 		return ""
 	})
+	followed(t, c)
+}
+
+// followed waits until the nodes have what the Northbound database has.
+func followed(t *testing.T, c *sandbox.Cluster) {
+	t.Helper()
 	if _, err := c.NBCtl(t.Context(), "--timeout=300", "--wait=hv", "sync"); err != nil {
 		t.Fatal(err)
 	}
