@@ -152,6 +152,36 @@ func TestFurtherInterfaces(t *testing.T) {
 	}
 }
 
+// A pod with two interfaces in one network has that network's routes by each of them. The first one's are preferred.
+func TestTwoInterfacesInANetwork(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t, 20*time.Second)
+	p := tenant()
+	again := p.further["shop.blue/net1"]
+	again.IPs = []netip.Prefix{netip.MustParsePrefix("10.99.0.4/24"), netip.MustParsePrefix("fd99::4/64")}
+	again.MAC = ipnet.MAC{0x0a, 0x58, 0x0a, 0x63, 0, 4}
+	p.further["shop.blue/net3"] = again
+	b.create(t, p, true)
+	a := add(p, idA, netns(t, "web"))
+	for _, id := range append(tenantIDs(idA), names.AttachmentID(idA, "net3")) {
+		install(t, id)
+	}
+	a.as(protocol.Check).after(a.succeed(t)).succeed(t)
+	for dest, metric := range map[string]string{"10.99.0.0/16": "", "fd99::/48": " metric 1024"} {
+		next, family := "10.99.0.1", "-4"
+		if strings.Contains(dest, ":") {
+			next, family = "fd99::1", "-6"
+		}
+		got := testkit.Run(t, "ip", "-n", "web", family, "route", "show", dest, "via", next)
+		if want := "^" + dest + " dev net1" + metric + ".*\n" + dest + ` dev net3 metric \d{4} .*\n$`; !regexp.MustCompile(
+			want).MatchString(got) {
+			t.Errorf("routes\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
 // All ports are there before ADD waits for the first one's flows. The interfaces come in the order of their names.
 func TestAllPortsBeforeTheFirstWait(t *testing.T) {
 	if !testkit.Isolated(t) {

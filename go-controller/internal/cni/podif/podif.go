@@ -211,12 +211,26 @@ func setUpPod(s Spec) error {
 		return fmt.Errorf("bringing %s up in the container: %w", s.IfName, err)
 	}
 	for _, r := range routes(s.Network) {
-		kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipnet.IPNet(r.Dest), Gw: r.NextHop.AsSlice()}
-		if err := netlink.RouteAdd(kr); err != nil {
+		if err := addRoute(link, r); err != nil {
 			return fmt.Errorf("adding route %s via %s in the container: %w", r.Dest, r.NextHop, err)
 		}
 	}
 	return nil
+}
+
+// moreThanDefault is more than the kernel's metric of routes that say none.
+const moreThanDefault = 1025
+
+// addRoute adds a route. Where another interface of the pod has one to the same destination, as with two interfaces in
+// one network, that one comes first.
+func addRoute(link netlink.Link, r annotation.Route) error {
+	kr := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipnet.IPNet(r.Dest), Gw: r.NextHop.AsSlice()}
+	err := netlink.RouteAdd(kr)
+	if errors.Is(err, unix.EEXIST) {
+		kr.Priority = moreThanDefault + kr.LinkIndex
+		err = netlink.RouteAdd(kr)
+	}
+	return err
 }
 
 func addAddress(link netlink.Link, p netip.Prefix) error {
