@@ -79,20 +79,35 @@ func TestServiceAddresses(t *testing.T) {
 }
 
 // TestSessionAffinity checks that each client keeps its backend at the cluster IP, in both families and all protocols.
+// A client whose backend is deleted keeps another one.
 func TestSessionAffinity(t *testing.T) {
-	apply(t, deployment("sticky", 3)+strings.Replace(service("sticky", "sticky"), "spec:\n",
+	apply(t, deployment("asker", 1)+deployment("sticky", 3)+strings.Replace(service("sticky", "sticky"), "spec:\n",
 		"spec:\n  sessionAffinity: ClientIP\n", 1))
-	ps := readyPods(t, "sticky", 3)
+	ps, asker := readyPods(t, "sticky", 3), readyPods(t, "asker", 1)[0]
 	settled(t, "sticky", ps)
 	// makes the nodes resolve each other
 	fromPod(t, ps[0]).reaches(t, "tcp", hostPort(ps[1].IPs[0], 8080), []string{ps[1].Name})
 	for _, ip := range clusterIPs(t, "sticky") {
 		for _, protocol := range machines.Protocols(t) {
-			for _, p := range ps {
+			for _, p := range append(ps, asker) {
 				eventually(t, fmt.Sprintf("%s to %s %s", p.Name, protocol, ip), func() string {
 					return keeps(t, p, protocol, ip, ps)
 				})
 			}
+		}
+	}
+	answer, err := fromPod(t, asker).run("ask", "tcp", hostPort(clusterIPs(t, "sticky")[0], 80), "1", "2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend, _, _ := strings.Cut(answer, " ")
+	kubectl(t, "delete", "pod", backend, "--now")
+	left := slices.DeleteFunc(readyPods(t, "sticky", 3), func(p pod) bool { return p.Name == backend })
+	for _, ip := range clusterIPs(t, "sticky") {
+		for _, protocol := range machines.Protocols(t) {
+			eventually(t, fmt.Sprintf("%s to %s %s after %s", asker.Name, protocol, ip, backend), func() string {
+				return keeps(t, asker, protocol, ip, left)
+			})
 		}
 	}
 }

@@ -6,49 +6,43 @@ func interfaceGroups() []group {
 		furtherPolicies(), localnetPolicies(), claims(), virtualMachines()}
 }
 
-const oneFamily = "Packets are tried with both families at once."
+// combined are subtests about networks that two pods on two nodes are in, one for each network.
+func combined() test { return secondary("combinations/*") }
 
 func started() group {
-	single := unit("translate/network_test.go", "TestSecondNetwork")
 	excluded := unit("allocate/network_test.go", "TestAskedAddresses")
 	return group{"Further interfaces: pods start", []string{"multihoming.go"}, "", []behaviour{
 		{"in a layer3 network", proved(userDefined("example"), further("policies/*"))},
-		{"in a layer3 network of IPv6 alone", untried(oneFamily, single)},
+		{"in a layer3 network of IPv6 alone", proved(combined())},
 		{"in a layer2 network", proved(secondary("example"))},
 		{"in a layer2 network with excluded ranges, outside of these", proved(excluded)},
 		{"in a layer2 network without `subnets`", proved(further("policies/*"))},
-		{"in a layer2 network of IPv6 alone", untried(oneFamily, single)},
+		{"in a layer2 network of IPv6 alone", proved(combined())},
 		{"in a layer2 network of both families", proved(secondary("example"))},
 		{"in a localnet network", proved(secondary("VLAN"))},
 		{"in a localnet network with excluded ranges", proved(secondary("VLAN"), excluded)},
-		{"in a localnet network without `subnets`", untried("It is tried with layer2.",
-			unit("allocate/network_test.go", "TestNetworkWithoutSubnets"))},
-		{"in a localnet network of IPv6 alone", untried(oneFamily, single)},
+		{"in a localnet network without `subnets`", proved(combined())},
+		{"in a localnet network of IPv6 alone", proved(combined())},
 		{"in a localnet network of both families", proved(secondary("VLAN"))},
 		{"pods that were made before the network start once it is there", proved(userDefined("shared"))},
 	}}
 }
 
 func reached() group {
-	single := unit("translate/network_test.go", "TestSecondNetwork")
-	free := unit("allocate/network_test.go", "TestNetworkWithoutSubnets")
 	return group{"Further interfaces: pods reach each other", []string{"multihoming.go"}, "", []behaviour{
 		{"two nodes, layer2", proved(secondary("tenants"), userDefined("example"))},
-		{"two nodes, layer2 with excluded ranges", untried("Excluded ranges decide about addresses alone.",
-			unit("allocate/network_test.go", "TestAskedAddresses"))},
+		{"two nodes, layer2 with excluded ranges", proved(combined())},
 		{"two nodes, layer3", proved(userDefined("example"), further("policies/*"))},
-		{"two nodes, layer3 of IPv6 alone", untried(oneFamily, single)},
+		{"two nodes, layer3 of IPv6 alone", proved(combined())},
 		{"two nodes, layer3 of both families", proved(userDefined("example"))},
-		{"two nodes, layer2 without `subnets`, addresses that the pod itself sets", untried("Only the MAC is checked "+
-			"there for a pod that asks for no address.", free)},
+		{"two nodes, layer2 without `subnets`, addresses that the pod itself sets", proved(combined())},
 		{"two nodes, layer2 without `subnets`, addresses that the pod asks for", proved(further("policies/*"))},
-		{"two nodes, layer2 of IPv6 alone", untried(oneFamily, single)},
+		{"two nodes, layer2 of IPv6 alone", proved(combined())},
 		{"two nodes, layer2 of both families", proved(secondary("tenants"))},
 		{"two nodes, localnet", proved(secondary("VLAN"))},
-		{"two nodes, localnet without `subnets`, addresses that the pod itself sets", untried("Only the MAC is "+
-			"checked there for a pod that asks for no address.", free)},
-		{"two nodes, localnet without `subnets`, addresses that the pod asks for", untried("It is tried with layer2.", free)},
-		{"two nodes, localnet of IPv6 alone", untried(oneFamily, single)},
+		{"two nodes, localnet without `subnets`, addresses that the pod itself sets", proved(combined())},
+		{"two nodes, localnet without `subnets`, addresses that the pod asks for", proved(combined())},
+		{"two nodes, localnet of IPv6 alone", proved(combined())},
 		{"two nodes, localnet of both families", proved(secondary("VLAN"))},
 	}}
 }
@@ -59,11 +53,9 @@ func localnet() group {
 			{"a pod and a host in the VLAN exchange packets", proved(secondary("VLAN"), userDefined("VLAN"))},
 			{"a pod's interface has the MTU of the network", proved(unit("cni/networks_test.go", "TestFurtherInterfaces"))},
 			{"a network of another name uses the bridge mapping, with a VLAN", proved(secondary("VLAN"))},
-			{"pods of two namespaces reach each other by a ClusterUserDefinedNetwork", untried("A pod of one namespace, "+
-				"and a host in the VLAN, are tried.", unit("cluster/usernetwork_test.go", "TestResolve"))},
-			{"ports of pods without addresses stay when the node's agent starts again", untried("Agents write no rows of "+
-				"ports. The rows that the master keeps are those of pods with addresses.",
-				unit("translate/oracle_test.go", "TestRestart"))},
+			{"pods of two namespaces reach each other by a ClusterUserDefinedNetwork", proved(userDefined("VLAN"))},
+			{"ports without addresses stay when the node's agent starts again",
+				proved(secondary("combinations/agent starts again"))},
 		}}
 }
 
@@ -89,15 +81,13 @@ func changedDefinitions() group {
 }
 
 func severalInterfaces() group {
-	twice := unit("translate/network_test.go", "TestSecondNetwork")
-	const packets = "The pod has two interfaces with addresses of their own. Packets are not tried."
 	return group{"Further interfaces: two in one network", []string{"multihoming.go"}, "", []behaviour{
 		{"two definitions are one network, and give a pod two of its addresses",
 			notServed("Two definitions are two networks, "+
 				"even if the field `name` is the same.", networksPage+"#limits")},
-		{"a pod asks twice for a layer2 network, and each interface works alone", untried(packets, twice)},
-		{"a pod asks twice for a layer3 network, and each interface works alone", untried(packets, twice)},
-		{"a pod asks twice for a localnet network, and each interface works alone", untried(packets, twice)},
+		{"a pod asks twice for a layer2 network, and each interface works alone", proved(combined())},
+		{"a pod asks twice for a layer3 network, and each interface works alone", proved(combined())},
+		{"a pod asks twice for a localnet network, and each interface works alone", proved(combined())},
 	}}
 }
 

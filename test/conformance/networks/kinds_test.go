@@ -40,16 +40,14 @@ func clusterScoped() group {
 		{"a namespace that is made later, and is selected, gets the network", proved(primary("tenants/two namespaces"))},
 		{"a namespace that gets the labels later gets the network", proved(shared)},
 		{"a namespace that loses the labels loses the network", proved(shared, left)},
-		{"another selector gives the network to other namespaces", untried("Packets are tried with other labels of "+
-			"the namespaces.", unit("cluster/usernetwork_test.go", "TestResolved"))},
+		{"another selector gives the network to other namespaces", proved(userDefined("VLAN"))},
 		{"namespaces that are deleted leave nothing of the network", proved(gone)},
 		{"a network that is deleted leaves nothing", proved(gone, userDefined("nothing is left"))},
 		{"NetworkAttachmentDefinitions are made and deleted in the selected namespaces",
 			notNeeded(noDefinition, upstreamPage)},
 		{"the status lists the selected namespaces", proved(left)},
 		{"a network cannot be deleted while pods are in it", proved(unit("core/protection_test.go", "TestProtection"))},
-		{"the status names a pod that keeps a network which is deleted", untried("It is tried with UserDefinedNetworks.",
-			userDefined("deleted while in use"))},
+		{"the status names a pod that keeps a network which is deleted", proved(userDefined("VLAN"))},
 		{"a condition says that there are too few subnets for all nodes", notServed(noAllocation, comingPage)},
 		{"a condition says that a namespace has a primary network already", proved(primary("a newer network"))},
 	}}

@@ -16,25 +16,23 @@ func hostBackends() test { return inE2E("hostback/hostback_test.go", "TestHostBa
 
 func nodePorts() group {
 	every, named := everyService(), spec("support named targetPorts")
-	const byName = "Kubernetes writes the numbers of named ports into EndpointSlices. Nothing else differs."
+	byName, further := fromOutside("further/named ports"), fromOutside("further/further addresses")
 	return group{"Services: node ports", []string{"service.go"}, "", []behaviour{
 		{"from another node to pods, policies Cluster and Local, TCP and UDP", proved(every)},
 		{"from another node to backends on the host network, both policies",
 			proved(every, fromOutside("externalTrafficPolicy Local"))},
-		{"from another node to named ports, both policies", untried(byName)},
+		{"from another node to named ports, both policies", proved(byName)},
 		{"large questions and answers over TCP", proved(spec("handle large requests: http"))},
 		{"large questions and answers over UDP", proved(spec("handle large requests: udp"))},
 		{"UDP goes on when the backend is replaced", proved(spec("when server pod cycles for a NodePort service"))},
-		{"the node port answers at further addresses of the node's interfaces", untried("Each node of the tests has one " +
-			"address per family.")},
-		{"the node port answers at addresses of a second interface, both policies", untried("Each node of the tests " +
-			"has one interface.")},
+		{"the node port answers at further addresses of the node's interfaces", proved(further)},
+		{"the node port answers at addresses of a second NIC, both policies", proved(further)},
 		{"the node port of backends that have an EgressIP answers", notServed("There are no EgressIPs.", comingPage)},
 		{"a datagram in fragments reaches the backend, from OVN 26.03 on", proved(every)},
 		{"a connection to the outside may have a node port as its source port", untried("No test " +
 			"binds such a port.")},
 		{"endpoints with different named ports share the load", proved(named)},
-		{"endpoints on the host network with different named ports share the load", untried(byName)},
+		{"endpoints on the host network with different named ports share the load", proved(byName)},
 	}}
 }
 
@@ -44,12 +42,11 @@ func otherServices() group {
 		{"pods in the host network ask a Service with backends there", proved(hostBackends(), fromOutside(""))},
 		{"session affinity keeps a client at one backend", proved(every,
 			inE2E("service_test.go", "TestSessionAffinity", ""))},
-		{"session affinity still holds after the client's backend is deleted", untried("No test " +
-			"deletes that one.")},
+		{"session affinity still holds after the client's backend is deleted",
+			proved(inE2E("service_test.go", "TestSessionAffinity", ""))},
 		{"a node's own connections to the outside do not have an address of the masquerade range", untried("The route to " +
 			"such an address is checked, not that to the outside.")},
-		{"Services work with endpoints at a further address of a node", untried("Backends of the tests are at the " +
-			"nodes' first addresses, or outside of the cluster.")},
+		{"Services work with endpoints at a further address of a node", proved(fromOutside("further/further addresses"))},
 		{"a rolling update to another target port loses no connection", untried("Each part is tried: endpoints that " +
 			"come, go and terminate.")},
 		{"a pod reaches itself, which sees the address for hairpin", proved(spec("hairpin back to themselves"),
@@ -60,16 +57,16 @@ func otherServices() group {
 }
 
 func loadBalancers() group {
-	every, local := everyService(), fromOutside("externalTrafficPolicy Local")
+	every, local, portless := everyService(), fromOutside("externalTrafficPolicy Local"),
+		fromOutside("further/without node ports")
 	const path = "Gateways tell senders the MTU of pods. It is tried without a Service."
 	return group{"Services: load balancers' addresses", []string{"service.go"}, "", []behaviour{
 		{"the Service still answers when a link on the way has a smaller MTU", untried(path)},
 		{"the sender learns the MTU, and all endpoints are reached", untried(path)},
 		{"policy Local: endpoints of the node answer", proved(local, every)},
-		{"policy Local without node ports", untried("The rows are tried.",
+		{"policy Local without node ports", proved(portless,
 			unit("translate/service/model_trace_test.go", "TestOVNTraceAgrees"))},
-		{"policy Local without node ports, with named ports",
-			untried("Kubernetes writes their numbers into EndpointSlices.")},
+		{"policy Local without node ports, with named ports", proved(portless)},
 		{"policy Local with session affinity", proved(every)},
 		{"policy Local with backends that have an EgressIP", notServed("There are no EgressIPs.", comingPage)},
 		{"routes to the addresses by BGP", notServed("Northbound announces no "+

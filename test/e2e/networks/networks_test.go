@@ -83,6 +83,7 @@ func TestNetworks(t *testing.T) {
 	t.Run("example", func(t *testing.T) { tryExample(t, c) })
 	t.Run("tenants", func(t *testing.T) { tryTenants(t, c) })
 	t.Run("VLAN", func(t *testing.T) { tryVLAN(t, c) })
+	t.Run("combinations", func(t *testing.T) { tryCombinations(t, c) })
 	machines.InSync(t, c)
 	t.Run("nothing is left", func(t *testing.T) { tryRemoval(t, c) })
 }
@@ -297,11 +298,11 @@ func waitsIn(t *testing.T, c *sandbox.Cluster, namespace, pod, why string) {
 
 // tryRemoval deletes the pods and the definitions. Nothing of them is left, on the nodes and in the database.
 func tryRemoval(t *testing.T, c *sandbox.Cluster) {
-	for _, ns := range []string{"shop", "red", "green"} {
+	for _, ns := range []string{"shop", "red", "green", "lab"} {
 		machines.Kubectl(t, c, "", "delete", "pod", "-n", ns, "--all", "--timeout=60s")
 		machines.Kubectl(t, c, "", "delete", "net-attach-def", "-n", ns, "--all")
 	}
-	nothingLeft(t, c, `(shop|red|green)\.`)
+	nothingLeft(t, c, `(shop|red|green|lab)\.`)
 }
 
 // nothingLeft checks that the database has no switch or router of a name that matches, and no node a further interface.

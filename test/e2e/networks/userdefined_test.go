@@ -10,6 +10,7 @@ import (
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
+	"github.com/northbound-net/northbound/test/sandbox/node"
 )
 
 // The files that the documentation tells users to apply.
@@ -150,20 +151,52 @@ spec:
 ---
 `
 
-// tryVLANOfAll joins a pod to the VLAN by a ClusterUserDefinedNetwork, and asks it from a host in the VLAN.
+// tryVLANOfAll joins pods of two namespaces to the VLAN by a ClusterUserDefinedNetwork. They reach each other, and a
+// host in the VLAN one of them, while the network selects their namespaces.
 func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 	cable(t, c)
 	n1, n2 := c.Nodes[0], c.Nodes[1]
-	machines.RestartAgent(t, c, n1, "--bridge-mappings", "physnet:br-phys,lan:br-lan")
+	for _, n := range []*node.Node{n1, n2} {
+		machines.RestartAgent(t, c, n, "--bridge-mappings", "physnet:br-phys,lan:br-lan")
+	}
 	defer hostIn(t, n2, "100", [2]string{"192.0.2.3/24", "2001:db8:100::f3/64"})()
 	machines.Kubectl(t, c, vlanForAll, "apply", "-f", "-")
 	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
 		"clusteruserdefinednetwork/san")
 	asked := `[{"name": "san", "ips": ["192.0.2.77", "2001:db8:100::77"]}]`
 	apply(t, c, podWith("orange", "disk", "n1", asked), "orange", "disk")
-	for _, a := range on(t, c, "orange", "disk", "net1") {
+	apply(t, c, podWith("purple", "disk-2", "n2", "san"), "purple", "disk-2")
+	one, two := on(t, c, "orange", "disk", "net1"), on(t, c, "purple", "disk-2", "net1")
+	for _, a := range one {
 		hostAsks(t, c, n2, netip.AddrPortFrom(a, 8080), "disk")
 	}
+	both := func() {
+		t.Helper()
+		answers(t, c, "purple", "disk-2", "disk", one)
+		answers(t, c, "orange", "disk", "disk-2", two)
+	}
+	both()
+	selects := func(namespaces string) {
+		t.Helper()
+		machines.Kubectl(t, c, "", "patch", "clusteruserdefinednetwork", "san", "--type=merge", "-p", fmt.Sprintf(
+			`{"spec":{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In",`+
+				`"values":[%s]}]}}}`, namespaces))
+	}
+	selects(`"orange"`)
+	machines.Eventually(t, "a namespace that is not selected", func(ctx context.Context) string {
+		for _, a := range one {
+			if got := ask(ctx, c, "purple", "disk-2", "udp", a); strings.HasPrefix(got, "disk") {
+				return fmt.Sprintf("its pod asks %s, and %s answers", a, got)
+			}
+		}
+		return ""
+	})
+	selects(`"orange", "purple"`)
+	both()
+	machines.Kubectl(t, c, "", "delete", "clusteruserdefinednetwork", "san", "--wait=false")
+	conditionEnds(t, c, "it stays while pods have interfaces in it: orange/disk, purple/disk-2",
+		"clusteruserdefinednetwork", "san")
+	both()
 }
 
 // strangers checks that a pod which has only the network routed, and the nodes, reach no pod of another network.

@@ -303,6 +303,7 @@ func TestFromOutside(t *testing.T) {
 	}
 	t.Run("no endpoints", func(t *testing.T) { b.refused(t) })
 	t.Run("loadBalancerSourceRanges", func(t *testing.T) { b.limited(t, "pods", "8", 30010) })
+	t.Run("further", func(t *testing.T) { b.further(t) })
 	t.Run("externalTrafficPolicy Local", func(t *testing.T) { b.local(t) })
 }
 
