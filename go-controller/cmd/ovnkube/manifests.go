@@ -54,14 +54,8 @@ func readManifests(c *cli.Context, files []string) *manifest.Manifests {
 	return m
 }
 
-// adoptManifests sets the flags that are unset from the settings among the manifests, if a snapshot of a cluster has
-// them.
-func adoptManifests(c *cli.Context) error {
-	return adoptFrom(c, c.StringSlice("filename"))
-}
-
-// adoptFrom is adoptManifests for these files.
-func adoptFrom(c *cli.Context, files []string) error {
+// adoptManifests sets the flags that are unset from the settings among manifests, if a snapshot of a cluster has them.
+func adoptManifests(c *cli.Context, files []string) error {
 	return adopt(c, readManifests(c, files).Settings, clusterSettings())
 }
 

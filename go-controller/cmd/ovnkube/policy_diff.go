@@ -90,7 +90,7 @@ func runPolicyDiff(c *cli.Context) error {
 func comparedConfig(c *cli.Context, log *slog.Logger) (config.Cluster, error) {
 	var err error
 	if from := c.StringSlice("from"); len(from) > 0 {
-		err = adoptFrom(c, from)
+		err = adoptManifests(c, from)
 	} else {
 		err = adoptPublished(c, log)
 	}

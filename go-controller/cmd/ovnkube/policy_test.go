@@ -303,10 +303,12 @@ func TestPolicyErrors(t *testing.T) {
 			"--kubeconfig k: with -f, manifests are asked about instead of a cluster"},
 		"a server, too": {[]string{"matrix", "-f", planInput, "--k8s-apiserver", "http://127.0.0.1:1"},
 			"--k8s-apiserver http://127.0.0.1:1: with -f"},
-		"no cluster":      {[]string{"check", "a/b", "c/d"}, "no API server given"},
-		"no such node":    {[]string{"check", "-f", planInput, "node/nosuch", "default/web-0"}, "there is no Node nosuch"},
-		"no such service": {[]string{"check", "-f", planInput, "node/n1", "svc/a/b"}, "there is no Service a/b"},
-		"an argument":     {[]string{"matrix", "x"}, `matrix: unexpected argument "x": files are given with -f`},
+		"no cluster": {[]string{"check", "a/b", "c/d"}, "no API server given"},
+		"no such node": {[]string{"check", "-f", planInput, "node/nosuch", "default/web-0"},
+			"asking the manifests: there is no Node nosuch"},
+		"no such service": {[]string{"check", "-f", planInput, "node/n1", "svc/a/b"},
+			"asking the manifests: there is no Service a/b"},
+		"an argument": {[]string{"matrix", "x"}, `matrix: unexpected argument "x": files are given with -f`},
 		"no such format": {[]string{"matrix", "-o", "xml"},
 			`--output "xml": want table, json or yaml, or dot without --expect`},
 		"no such file": {[]string{"check", "-f", planInput, "-f", "nosuch.yaml", "node/n1", "default/web-0"},
@@ -319,7 +321,7 @@ func TestPolicyErrors(t *testing.T) {
 		"no matrix":        {[]string{"matrix", "--expect", planInput}, "reading --expect " + planInput + ": reading"},
 	} {
 		got := ovnkube(t.Context(), nil, append([]string{"policy"}, c.args...)...)
-		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, c.want) {
+		if got.exit != 1 || got.stdout != "" || !strings.Contains(got.stderr, "ovnkube: "+c.want) {
 			t.Errorf("%s:\n%s\nwant exit 1 and %s", what, got, c.want)
 		}
 	}

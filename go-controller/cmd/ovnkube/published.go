@@ -153,7 +153,7 @@ func runningMaster(c *cli.Context, log *slog.Logger) (config.Master, error) {
 		return masterConfig(c)
 	}
 	if len(c.StringSlice("filename")) > 0 {
-		if err := adoptManifests(c); err != nil {
+		if err := adoptManifests(c, c.StringSlice("filename")); err != nil {
 			return config.Master{}, err
 		}
 		return masterConfig(c)

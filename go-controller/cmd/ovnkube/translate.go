@@ -37,7 +37,7 @@ func runTranslate(c *cli.Context) error {
 	if len(c.StringSlice("filename")) == 0 {
 		return usageError{errors.New("translate: -f is missing: want a file, a directory, or - for standard input")}
 	}
-	if err := adoptManifests(c); err != nil {
+	if err := adoptManifests(c, c.StringSlice("filename")); err != nil {
 		return err
 	}
 	cfg, err := clusterConfig(c)

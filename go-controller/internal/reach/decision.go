@@ -75,7 +75,7 @@ func (c *Cluster) decision(d direction, e, other End, steps []verdict.Step) Deci
 		out.Object, out.Field, out.Reason = object, field, object+" "+field
 	default:
 		out.Reason = c.reason(d, e, other, acl)
-		out.isolated = e.pod != nil && c.isolates(acl) && out.Reason != inPrimary
+		out.isolated = e.pod != nil && c.isolates(acl) && !c.locked(e)
 	}
 	if key, owned := c.mark(acl); owned {
 		out.Rows = []Row{{UUID: acl.UUID, Role: key.Role, key: key}}
@@ -162,7 +162,7 @@ func (c *Cluster) reason(d direction, e, other End, acl *nbdb.ACL) string {
 			if e.pod == nil {
 				return "isolated, and no rule allows this"
 			}
-			if c.State.Locked(e.pod.Name) && e.in == nil {
+			if c.locked(e) {
 				return inPrimary
 			}
 			return "isolated by " + strings.Join(c.isolatedBy(e, d), ", ") + ", and no rule allows this"
@@ -206,6 +206,9 @@ func (c *Cluster) isolates(acl *nbdb.ACL) bool {
 	role := roleOf(key)
 	return owned && (role == names.RoleDenyIn || role == names.RoleDenyOut)
 }
+
+// locked is true for the interface eth0 of a pod in a primary network.
+func (c *Cluster) locked(e End) bool { return c.State.Locked(e.pod.Name) && e.in == nil }
 
 // inPrimary says why a pod of a primary network has no connections in the cluster's own.
 const inPrimary = "it is in a primary network: this is about its interface eth0, which is for its own node alone"

@@ -42,7 +42,7 @@ func TestRelays(t *testing.T) {
 		}
 	}
 
-	used := relays[b.relayInUse(t, relays)]
+	used := relayInUse(t, client, relays)
 	const killed = "kill -9 $(cat /run/ovn/ovnsb_relay_db.pid)"
 	if out, err := used.Run(t.Context(), "sh", "-c", killed); err != nil {
 		t.Fatalf("killing the relay of %s: %v: %s", used.Spec.Name, err, out)
@@ -72,21 +72,21 @@ func (b *bed) startRelay(t *testing.T, n *node.Node) {
 	}
 }
 
-// relayInUse is the index of the relay that an ovn-controller is connected to.
-func (b *bed) relayInUse(t *testing.T, relays []*node.Node) (used int) {
+// relayInUse is the relay that a node's ovn-controller is connected to.
+func relayInUse(t *testing.T, client *node.Node, relays []*node.Node) (used *node.Node) {
 	t.Helper()
-	machines.Eventually(t, "a relay has a client", func(ctx context.Context) string {
-		for i, n := range relays {
-			out, err := n.Run(ctx, "ovs-appctl", "-t", "/run/ovn/ovnsb_relay_db.ctl", "memory/show")
-			if err != nil {
-				return err.Error()
-			}
-			if strings.Contains(out, "sessions:") {
-				used = i
+	machines.Eventually(t, "a connection to a relay", func(ctx context.Context) string {
+		out, err := client.Run(ctx, "ss", "-Htn", "state", "established", "dport", "=", fmt.Sprint(":", control.SBPort))
+		if err != nil {
+			return err.Error()
+		}
+		for _, n := range relays {
+			if strings.Contains(out, fmt.Sprintf("%s:%d", n.Config.Addrs[0].Addr(), control.SBPort)) {
+				used = n
 				return ""
 			}
 		}
-		return "none has"
+		return out
 	})
 	return used
 }

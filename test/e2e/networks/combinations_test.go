@@ -55,10 +55,10 @@ func tryCombinations(t *testing.T, c *sandbox.Cluster) {
 		fmt.Fprintf(&manifest, `
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
-metadata: {name: %[1]s, namespace: lab}
+metadata: {name: %[1]s, namespace: %[3]s}
 spec: {config: '{"cniVersion": "1.1.0", "name": %[1]q, "type": "ovn-k8s-cni-overlay", %[2]s}'}
 ---
-`, n.name, n.config)
+`, n.name, n.config, namespace)
 		for i := range asked {
 			more := n.asks
 			if more != "" {
@@ -119,13 +119,7 @@ func (n combination) addresses(t *testing.T, c *sandbox.Cluster, namespace, pod 
 		inNetworkOf(t, c, namespace, pod, "ip", "addr", "replace", own.String(), "dev", n.name)
 		return []netip.Addr{own.Addr()}
 	}
-	for _, s := range statusOf(t, c, namespace, pod) {
-		if s.Interface == n.name && len(s.IPs) > 0 {
-			return s.IPs
-		}
-	}
-	t.Fatalf("network-status of pod %s has no addresses of %s", pod, n.name)
-	return nil
+	return granted(t, c, namespace, pod, n.name)
 }
 
 // tryTwice has pods with two interfaces in a network reach each other by the one alone, and then by the other.
@@ -141,7 +135,7 @@ ip link set $2 down`, "sh", iface, ifaces[1-i], filepath.Join(dir, pod))
 		}
 		for k, pod := range pods {
 			other := pods[1-k]
-			answers(t, c, namespace, pod, other, combination{name: iface}.addresses(t, c, namespace, other, 0))
+			answers(t, c, namespace, pod, other, granted(t, c, namespace, other, iface))
 		}
 	}
 }

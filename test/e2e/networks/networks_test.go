@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,19 +122,25 @@ func statusOf(t *testing.T, c *sandbox.Cluster, namespace, pod string) (list []s
 	return list
 }
 
-// on is the addresses of a pod's interface.
-func on(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) (out []netip.Addr) {
+// on is the addresses of a pod's interface, one in each family.
+func on(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) []netip.Addr {
 	t.Helper()
-	list := statusOf(t, c, namespace, pod)
-	for _, i := range list {
-		if i.Interface == iface {
-			out = i.IPs
-		}
-	}
+	out := granted(t, c, namespace, pod, iface)
 	if len(out) != 2 {
-		t.Fatalf("network-status of pod %s: %v: want two addresses of %s", pod, list, iface)
+		t.Fatalf("network-status of pod %s: %v: want two addresses of %s", pod, out, iface)
 	}
 	return out
+}
+
+// granted is the addresses of a pod's interface. There must be some.
+func granted(t *testing.T, c *sandbox.Cluster, namespace, pod, iface string) []netip.Addr {
+	t.Helper()
+	list := statusOf(t, c, namespace, pod)
+	i := slices.IndexFunc(list, func(s status) bool { return s.Interface == iface })
+	if i < 0 || len(list[i].IPs) == 0 {
+		t.Fatalf("network-status of pod %s: %v: want addresses of %s", pod, list, iface)
+	}
+	return list[i].IPs
 }
 
 // ask asks the server at an address from a pod, and returns the name that answers.

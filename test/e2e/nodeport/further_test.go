@@ -1,7 +1,6 @@
 package nodeport
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -94,28 +93,29 @@ func (b bed) further(t *testing.T) {
 	machines.Kubectl(t, b.Cluster, "", "wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
 	setIngress(t, b.Cluster, "portless", "15")
 	b.route(t, "15", 1)
+	tcp := []string{"tcp"}
 	outside, n2, n3 := onMachine("outside", b.Outside), b.Nodes[1], b.Nodes[2]
 	t.Run("further addresses", func(t *testing.T) { b.furtherAddresses(t) })
 	t.Run("without node ports", func(t *testing.T) {
 		for i, a := range []string{"192.0.2.15", "2001:db8:2::15"} {
 			to := netip.AddrPortFrom(netip.MustParseAddr(a), 8080)
 			client := netip.AddrPortFrom(b.outside()[i], 0).String()
-			tcp(t, outside, to, "named "+strings.TrimSuffix(client, "0"))
+			outside.expectOver(t, tcp, to, "named "+strings.TrimSuffix(client, "0"))
 		}
 		b.route(t, "15", 2) // no endpoint is there
 		for _, a := range []string{"192.0.2.15", "2001:db8:2::15"} {
-			tcp(t, outside, netip.AddrPortFrom(netip.MustParseAddr(a), 8080), noAnswer()...)
+			outside.expectOver(t, tcp, netip.AddrPortFrom(netip.MustParseAddr(a), 8080), noAnswer()...)
 		}
 	})
 	t.Run("named ports", func(t *testing.T) {
 		for f, p := range n2.Config.Addrs {
 			for _, port := range []uint16{30040, 30041} {
 				for _, c := range []client{outside, onMachine("n3", n3.Member)} {
-					tcp(t, c, netip.AddrPortFrom(p.Addr(), port), "named ")
+					c.expectOver(t, tcp, netip.AddrPortFrom(p.Addr(), port), "named ")
 				}
 			}
 			for _, who := range []string{"n1 ", "n3 "} {
-				tcp(t, outside, netip.AddrPortFrom(n2.Config.Addrs[f].Addr(), 30042), who)
+				outside.expectOver(t, tcp, netip.AddrPortFrom(n2.Config.Addrs[f].Addr(), 30042), who)
 			}
 		}
 	})
@@ -144,21 +144,7 @@ ip address add %[3]s/32 dev further`, at, secondAddress, otherNIC))
 	}
 	for _, c := range b.clients() {
 		if c.node > 0 {
-			tcp(t, c, netip.MustParseAddrPort("10.96.0.77:8080"), "n2 ")
+			c.expectOver(t, []string{"tcp"}, netip.MustParseAddrPort("10.96.0.77:8080"), "n2 ")
 		}
 	}
-}
-
-// tcp asks over TCP until the answer contains one of these strings.
-func tcp(t *testing.T, c client, to netip.AddrPort, want ...string) {
-	t.Helper()
-	machines.Eventually(t, fmt.Sprintf("%s asks %s", c.name, to), func(ctx context.Context) string {
-		got := c.ask(ctx, "tcp", to)
-		for _, w := range want {
-			if strings.Contains(got, w) {
-				return ""
-			}
-		}
-		return fmt.Sprintf("%q, want one of %q", got, want)
-	})
 }

@@ -325,10 +325,15 @@ func (b bed) nodePorts(port uint16) (out []netip.AddrPort) {
 	return out
 }
 
-// expect asks until the answer contains one of these strings.
+// expect asks in every protocol until the answer contains one of these strings.
 func (c client) expect(t *testing.T, to netip.AddrPort, want ...string) {
 	t.Helper()
-	for _, protocol := range machines.Protocols(t) {
+	c.expectOver(t, machines.Protocols(t), to, want...)
+}
+
+func (c client) expectOver(t *testing.T, protocols []string, to netip.AddrPort, want ...string) {
+	t.Helper()
+	for _, protocol := range protocols {
 		machines.Eventually(t, fmt.Sprintf("%s asks %s over %s", c.name, to, protocol), func(ctx context.Context) string {
 			got := c.ask(ctx, protocol, to)
 			if slices.ContainsFunc(want, func(w string) bool { return strings.Contains(got, w) }) {
