@@ -21,6 +21,7 @@ type indexed struct {
 
 func (v indexed) Owned(o nb.Owner) []nb.Ref         { return v.owned[o] }
 func (v indexed) Row(r nb.Ref) model.Model          { return v.rows[r] }
+func (v indexed) Rows(string) []model.Model         { return nil }
 func (v indexed) Parents(r nb.Ref) []nb.Slot        { return v.in[r] }
 func (v indexed) Lists(s nb.Slot, uuid string) bool { return v.lists[s][uuid] }
 func (v indexed) Spent(nb.Ref) bool                 { return false }

@@ -181,7 +181,7 @@ func (s *Schema) labelIn(row model.Model, ref Ref, fresh, inserted Scope) string
 }
 
 // ours tells whether a row may be changed by a plan: it carries our mark, or, in a table that has no room for one, has
-// a UUID as we derive them.
+// a name as we give them, or a UUID as we derive them.
 func (s *Schema) ours(m model.Model) bool {
 	if _, ok := s.Mark(m); ok {
 		return true

@@ -238,8 +238,17 @@ func TestLoadBalancerGroupUnderStandIn(t *testing.T) {
 	if v.Row(at) != nil {
 		t.Error("the group of a zone that is gone is still there")
 	}
-	if _, ok := g.s.Mark(&nbdb.LoadBalancerGroup{UUID: id(g), Name: names.ZoneLBGroup("a")}); ok {
-		t.Error("a group of somebody else counts as ours for its name")
+	other := &nbdb.LoadBalancerGroup{UUID: id(g), Name: names.ZoneLBGroup("a")}
+	v.Put(other)
+	g.zone(w, "a")
+	applyAll(t, v.Database, plans(t, g.s, v, w))
+	if got := g.s.Find(v, zone); got.UUID != other.UUID || v.Row(zone) != nil {
+		t.Errorf("the group is at %s, want %s: no other can have its name", got.UUID, other.UUID)
+	}
+	delete(w, owner)
+	applyAll(t, v.Database, plans(t, g.s, v, w))
+	if v.Row(nb.Ref{Table: zone.Table, UUID: other.UUID}) != nil {
+		t.Error("the group of a zone that is gone is still there, under the UUID that somebody gave it")
 	}
 }
 

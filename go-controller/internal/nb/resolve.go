@@ -12,7 +12,8 @@ import (
 
 // resolver replaces the derived UUIDs in wanted rows by the UUIDs that the rows have, or get, in the database. The two
 // differ for a row that was deleted not long ago. Such a row comes back under a stand-in, so that ovn-northd takes it
-// for another row: it may not have processed the deletion yet.
+// for another row: it may not have processed the deletion yet. They also differ for a row without room for a mark that
+// somebody else made: no other can have its name.
 type resolver struct {
 	*Schema
 	view     View
@@ -52,9 +53,12 @@ func (r *resolver) rows() ([]Row, error) {
 	return out, nil
 }
 
-// place is the UUID for a row that does not exist under its derived one: the stand-in under which it exists, or else
-// the first of its UUIDs that is not spent.
+// place is the UUID for a row that does not exist under its derived one: that under which it exists, or else the first
+// of its UUIDs that is not spent.
 func (r *resolver) place(derived Ref) string {
+	if at, there := r.namesake(derived); there {
+		return at.UUID
+	}
 	free := derived.UUID
 	spent := r.view.Spent(derived)
 	for n := 1; n <= names.StandIns; n++ {
@@ -70,6 +74,20 @@ func (r *resolver) place(derived Ref) string {
 }
 
 func standIn(r Ref, n int) Ref { return Ref{r.Table, names.StandIn(r.UUID, n)} }
+
+// namesake is the row that is known by its name to be the one with this derived UUID.
+func (r *resolver) namesake(derived Ref) (at Ref, there bool) {
+	if r.Marked(derived.Table) {
+		return derived, false
+	}
+	for _, m := range r.view.Rows(derived.Table) {
+		k, ok := r.Mark(m)
+		if ok && names.RowUUID(k.Table, k.Owner.Kind, k.Owner.Name, k.Role, "") == derived.UUID {
+			return r.Ref(m), true
+		}
+	}
+	return derived, false
+}
 
 // row resolves a wanted row, and tells whether that changed it. It fails when a row that must list it, or to which it
 // refers, is not there.
@@ -157,7 +175,7 @@ func (r *resolver) find(derived Ref) (at Ref, there bool) {
 			return at, true
 		}
 	}
-	return derived, false
+	return r.namesake(derived)
 }
 
 // comes tells whether a row is there or an earlier plan inserts it.

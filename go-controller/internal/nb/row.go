@@ -86,6 +86,8 @@ type View interface {
 	Owned(o Owner) []Ref
 	// Row is the row, nil when there is none.
 	Row(r Ref) model.Model
+	// Rows lists the rows of a table, whoever made them.
+	Rows(table string) []model.Model
 	// Parents lists the slots that list the row now.
 	Parents(r Ref) []Slot
 	// Lists tells whether s lists the row uuid.

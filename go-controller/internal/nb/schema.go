@@ -101,12 +101,12 @@ func (s *Schema) Label(m model.Model) string {
 }
 
 // Mark is the key in the row's ownership mark; ok is false when the row is not ours. A row without room for a mark is
-// known by its name and UUID.
+// known by its name. There is only one row of a name (ovn-nb(5), Load_Balancer_Group). It may have any UUID: a copy of a
+// database that was put back with ovsdb-client(1) has new ones.
 func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
 	if g, is := m.(*nbdb.LoadBalancerGroup); is && g != nil {
 		kind, name, role, ok := names.LBGroupOwner(g.Name)
-		k = Key{nbdb.LoadBalancerGroupTable, Owner{kind, name}, role}
-		return k, ok && names.IsUUIDOf(names.RowUUID(k.Table, kind, name, k.Role, ""), g.UUID)
+		return Key{nbdb.LoadBalancerGroupTable, Owner{kind, name}, role}, ok
 	}
 	t, v := s.of(m)
 	if t == nil || !t.marks {

@@ -150,7 +150,7 @@ func (d *DB) diffExternalIDs(out *difference, root *vswitchdb.OpenvSwitch, want 
 		return
 	}
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	out.add(d.client.Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...))
+	out.add(d.api().Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...))
 	for _, l := range lines {
 		out.changed("external_ids", "%s", l)
 	}
@@ -174,7 +174,7 @@ func (d *DB) diffBridge(out *difference, want hostplan.Bridge) string {
 	if same != want {
 		row.UUID = have.UUID
 		out.changed("bridge", "~ %s (was: %s)", want, is)
-		out.add(d.client.Where(row).Update(row, &row.FailMode, &row.DatapathType))
+		out.add(d.api().Where(row).Update(row, &row.FailMode, &row.DatapathType))
 	}
 	return have.UUID
 }
@@ -185,7 +185,7 @@ func (d *DB) createBridge(row *vswitchdb.Bridge, mtu int) ([]ovsdb.Operation, er
 	var ops operations
 	port := d.createPortRows(&ops, hostplan.Port{Name: row.Name, Type: "internal", MTU: mtu})
 	row.UUID, row.Ports = "bridge_"+rowName(row.Name), []string{port}
-	ops.add(d.client.Create(row))
+	ops.add(d.api().Create(row))
 	ops.add(d.rootBridges(ovsdb.MutateOperationInsert, row.UUID))
 	return ops.list, ops.err
 }
@@ -198,7 +198,7 @@ func (d *DB) rootBridges(how ovsdb.Mutator, uuid string) ([]ovsdb.Operation, err
 		return nil, err
 	}
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	return d.client.Where(row).Mutate(row, model.Mutation{Field: &row.Bridges, Mutator: how, Value: []string{uuid}})
+	return d.api().Where(row).Mutate(row, model.Mutation{Field: &row.Bridges, Mutator: how, Value: []string{uuid}})
 }
 
 // rowName makes an <id> of RFC 7047 section 3.1 of a name: a named UUID may
@@ -233,12 +233,12 @@ func (d *DB) diffPort(out *difference, bridgeRef string, want hostplan.Port) {
 	del, ins, lines := mapDiff(iface.ExternalIDs, want.ExternalIDs)
 	row := &vswitchdb.Interface{UUID: iface.UUID}
 	if len(lines) > 0 {
-		out.add(d.client.Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...))
+		out.add(d.api().Where(row).Mutate(row, mapMutations(&row.ExternalIDs, del, ins)...))
 	}
 	columns := was.Type != want.Type || was.MAC != want.MAC || was.MTU != want.MTU
 	if columns {
 		row.Type, row.MAC, row.MTURequest = want.Type, optional(want.MAC), optional(want.MTU)
-		out.add(d.client.Where(row).Update(row, &row.Type, &row.MAC, &row.MTURequest))
+		out.add(d.api().Where(row).Update(row, &row.Type, &row.MAC, &row.MTURequest))
 	}
 	if len(moves) > 0 || columns || len(lines) > 0 {
 		out.changed("port", "~ %s (was: %s)", want, was)
@@ -261,8 +261,8 @@ func (d *DB) createPortRows(ops *operations, want hostplan.Port) string {
 		MAC: optional(want.MAC), MTURequest: optional(want.MTU), ExternalIDs: want.ExternalIDs,
 	}
 	port := &vswitchdb.Port{UUID: "port_" + rowName(want.Name), Name: want.Name, Interfaces: []string{iface.UUID}}
-	ops.add(d.client.Create(iface))
-	ops.add(d.client.Create(port))
+	ops.add(d.api().Create(iface))
+	ops.add(d.api().Create(port))
 	return port.UUID
 }
 
@@ -288,7 +288,7 @@ func (d *DB) movePort(port *vswitchdb.Port, bridgeRef string) ([]ovsdb.Operation
 
 func (d *DB) bridgePorts(bridgeRef string, how ovsdb.Mutator, ports ...string) ([]ovsdb.Operation, error) {
 	row := &vswitchdb.Bridge{UUID: bridgeRef}
-	return d.client.Where(row).Mutate(row, model.Mutation{Field: &row.Ports, Mutator: how, Value: ports})
+	return d.api().Where(row).Mutate(row, model.Mutation{Field: &row.Ports, Mutator: how, Value: ports})
 }
 
 func optional[T comparable](v T) *T {

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
-	"github.com/cenkalti/backoff/v4"
-	"github.com/go-logr/logr"
 	"github.com/ovn-kubernetes/libovsdb/cache"
 	"github.com/ovn-kubernetes/libovsdb/client"
 	"github.com/ovn-kubernetes/libovsdb/model"
@@ -19,77 +16,70 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/vswitchdb"
 )
 
-// How long one attempt to connect may take, and how long a connection may be
-// silent before the server is asked whether it is still there.
-const (
-	connectTimeout = 5 * time.Second
-	idleTimeout    = 20 * time.Second
-	maxReconnect   = 2 * time.Second
-)
-
 // ErrNoRoot says that the database has no Open_vSwitch row yet.
 var ErrNoRoot = errors.New("the Open_vSwitch table is empty: run `ovs-vsctl --no-wait init`")
 
-// DB is the connection to the local Open_vSwitch database.
+// DB is the connection to the local Open_vSwitch database, and a copy of it.
 type DB struct {
-	client  client.Client
+	address string
+	log     *slog.Logger
 	changed chan struct{}
 	wake    sync.Map // by name of an Interface: a chan struct{}, closed and removed at its next change
+	end     context.CancelFunc
+	ended   chan struct{} // closed when nothing of the connection runs any more
+
+	mu       sync.Mutex
+	link     *link
+	replaced chan struct{} // closed when another link takes the place of this one
 }
 
-// Open connects to address (unix:PATH, tcp:HOST:PORT) and reads the database.
-// The connection heals by itself until Close; the first one must succeed.
+// Open connects to address (unix:PATH, tcp:HOST:PORT) and reads the database. A connection that is lost is replaced
+// until Close; the first one must succeed.
 func Open(ctx context.Context, address string, log *slog.Logger) (*DB, error) {
-	dbModel, err := model.NewClientDBModel(Database, models())
+	d := &DB{address: address, log: log, changed: make(chan struct{}, 1), ended: make(chan struct{}),
+		replaced: make(chan struct{})}
+	l, err := newLink(ctx, address, d, log)
 	if err != nil {
-		return nil, fmt.Errorf("building the database model: %w", err)
+		return nil, err
 	}
-	bo := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
-		backoff.WithMaxInterval(maxReconnect), backoff.WithMaxElapsedTime(0))
-	logger := logr.FromSlogHandler(log.Handler())
-	c, err := client.NewOVSDBClient(dbModel, client.WithEndpoint(address), client.WithLogger(&logger),
-		client.WithInactivityCheck(idleTimeout, connectTimeout, bo))
-	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", address, err)
-	}
-	d := &DB{client: c, changed: make(chan struct{}, 1)}
-	if err := d.connect(ctx); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("connecting to the Open vSwitch database at %s: %w", address, err)
-	}
+	d.link = l
+	ctx, d.end = context.WithCancel(context.Background())
+	go d.keep(ctx)
 	return d, nil
 }
 
-func (d *DB) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	if err := d.client.Connect(ctx); err != nil {
-		return err
-	}
-	d.client.Cache().AddEventHandler(d)
-	root, bridge := &vswitchdb.OpenvSwitch{}, &vswitchdb.Bridge{}
-	port, iface, ssl := &vswitchdb.Port{}, &vswitchdb.Interface{}, &vswitchdb.SSL{}
-	// It monitors only the columns in use: the statistics of every interface change
-	// every few seconds, and ovn-controller keeps its notes in the bridge's
-	// external_ids.
-	monitor := d.client.NewMonitor(
-		client.WithTable(root, &root.Bridges, &root.ExternalIDs, &root.OVSVersion, &root.SSL),
-		client.WithTable(ssl, &ssl.PrivateKey, &ssl.Certificate, &ssl.CaCert, &ssl.ExternalIDs),
-		client.WithTable(bridge, &bridge.Name, &bridge.Ports, &bridge.FailMode, &bridge.DatapathType),
-		client.WithTable(port, &port.Name, &port.Interfaces, &port.Tag),
-		client.WithTable(iface, &iface.Name, &iface.Type, &iface.MAC, &iface.MTURequest, &iface.ExternalIDs, &iface.Ofport,
-			&iface.Error, &iface.Options),
-	)
-	_, err := d.client.Monitor(ctx, monitor)
-	return err
+// current is the link, and a channel that is closed when another takes its place.
+func (d *DB) current() (*link, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.link, d.replaced
+}
+
+// replace puts another link in the place of a lost one. Anything may have changed in between.
+func (d *DB) replace(l *link) {
+	d.mu.Lock()
+	d.link = l
+	close(d.replaced)
+	d.replaced = make(chan struct{})
+	d.mu.Unlock()
+	d.wake.Range(func(name, _ any) bool {
+		d.wakeUp(name.(string))
+		return true
+	})
+	d.announce()
 }
 
 // Close ends the connection.
-func (d *DB) Close() { d.client.Close() }
+func (d *DB) Close() {
+	d.end()
+	<-d.ended
+}
 
-// Connected tells whether the server answers at this moment. (The client's own
-// Connected stays true while it reconnects.)
-func (d *DB) Connected() bool { return d.client.CurrentEndpoint() != "" }
+// Connected tells whether the server is connected at this moment.
+func (d *DB) Connected() bool {
+	l, _ := d.current()
+	return l.up()
+}
 
 // Changed delivers a value after a change of anything that a plan may contain. One
 // value may stand for several changes.
@@ -110,13 +100,20 @@ var _ cache.EventHandler = (*DB)(nil)
 // the change is a pod port's.
 func (d *DB) event(before, after model.Model) {
 	if i, ok := after.(*vswitchdb.Interface); ok {
-		if c, ok := d.wake.LoadAndDelete(i.Name); ok {
-			close(c.(chan struct{}))
-		}
+		d.wakeUp(i.Name)
 	}
-	if podsOnly(before, after) {
-		return
+	if !podsOnly(before, after) {
+		d.announce()
 	}
+}
+
+func (d *DB) wakeUp(name string) {
+	if c, ok := d.wake.LoadAndDelete(name); ok {
+		close(c.(chan struct{}))
+	}
+}
+
+func (d *DB) announce() {
 	select {
 	case d.changed <- struct{}{}:
 	default:
@@ -152,15 +149,19 @@ func (d *DB) root() (*vswitchdb.OpenvSwitch, error) {
 	return nil, ErrNoRoot
 }
 
-// table is a table's cache; nil while there is none.
+// table is the copy of a table; nil if the server has no such table.
 func (d *DB) table(name string) *cache.RowCache {
-	if c := d.client.Cache(); c != nil {
-		return c.Table(name)
-	}
-	return nil
+	l, _ := d.current()
+	return l.copy.Table(name)
 }
 
-// rows is a table as it is now; the rows must not be modified.
+// api makes operations.
+func (d *DB) api() client.Client {
+	l, _ := d.current()
+	return l
+}
+
+// rows is a table as it is now, or as it was when the connection was lost. The rows must not be modified.
 func (d *DB) rows(table string) map[string]model.Model {
 	if t := d.table(table); t != nil {
 		return t.RowsShallow()
@@ -214,9 +215,13 @@ func (d *DB) transact(ctx context.Context, ops []ovsdb.Operation) error {
 }
 
 // submit sends the operations as one transaction and returns the result of each.
-// Without an error all results are there and none has failed.
+// Without an error all results are there and none has failed. While there is no connection it waits for one.
 func (d *DB) submit(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.OperationResult, error) {
-	results, err := d.client.Transact(ctx, ops...)
+	l, err := d.connected(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sending %d operations to Open vSwitch: %w", len(ops), err)
+	}
+	results, err := l.Transact(ctx, ops...)
 	if err != nil {
 		return nil, fmt.Errorf("sending %d operations to Open vSwitch: %w", len(ops), err)
 	}
@@ -227,6 +232,23 @@ func (d *DB) submit(ctx context.Context, ops ...ovsdb.Operation) ([]ovsdb.Operat
 		return nil, err
 	}
 	return results, nil
+}
+
+// connected waits until there is a connection.
+func (d *DB) connected(ctx context.Context) (*link, error) {
+	for {
+		l, replaced := d.current()
+		if l.up() {
+			return l, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: there is no connection to %s", ctx.Err(), d.address)
+		case <-d.ended:
+			return nil, client.ErrNotConnected
+		case <-replaced:
+		}
+	}
 }
 
 // operations collects what the API functions of libovsdb return.

@@ -261,7 +261,7 @@ func TestBinding(t *testing.T) {
 	ask := func() string { return db.Binding(t.Context(), "default_web") }
 	testkit.Eventually(t, "the database is seen", func() string {
 		if got := ask(); !strings.Contains(got, "ovn-remote is not set") {
-			return got
+			return "got " + got
 		}
 		return ""
 	})

@@ -78,7 +78,7 @@ func (d *DB) AddPodPort(ctx context.Context, want hostplan.Port) error {
 			ops.add(d.removePort(i.Name))
 		case i.ExternalIDs[names.IfaceID] == want.ExternalIDs[names.IfaceID]:
 			row := &vswitchdb.Interface{UUID: i.UUID}
-			ops.add(d.client.Where(row).Mutate(row, model.Mutation{
+			ops.add(d.api().Where(row).Mutate(row, model.Mutation{
 				Field: &row.ExternalIDs, Mutator: ovsdb.MutateOperationDelete, Value: []string{names.IfaceID},
 			}))
 		}

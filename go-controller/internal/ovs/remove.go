@@ -48,7 +48,7 @@ func (d *DB) RemoveKeys(ctx context.Context) error {
 		return err
 	}
 	row := &vswitchdb.OpenvSwitch{UUID: root.UUID}
-	ops, err := d.client.Where(row).Update(row, &row.SSL)
+	ops, err := d.api().Where(row).Update(row, &row.SSL)
 	if err != nil {
 		return fmt.Errorf("building the removal of the SSL row: %w", err)
 	}

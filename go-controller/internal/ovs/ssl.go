@@ -51,12 +51,12 @@ func (d *DB) diffKeys(out *difference, root *vswitchdb.OpenvSwitch, want config.
 		row.UUID = have.UUID
 		out.changed("ssl", "~ "+text+" (was: "+text+")", want.PrivKey, want.Cert, want.CACert, keys.PrivKey, keys.Cert,
 			keys.CACert)
-		out.add(d.client.Where(row).Update(row, &row.PrivateKey, &row.Certificate, &row.CaCert))
+		out.add(d.api().Where(row).Update(row, &row.PrivateKey, &row.Certificate, &row.CaCert))
 		return
 	}
 	row.UUID, row.ExternalIDs = "ssl_keys", map[string]string{names.OVSOwnKeys: "true"}
 	out.changed("ssl", "+ "+text, want.PrivKey, want.Cert, want.CACert)
-	out.add(d.client.Create(row))
+	out.add(d.api().Create(row))
 	to := &vswitchdb.OpenvSwitch{UUID: root.UUID, SSL: &row.UUID}
-	out.add(d.client.Where(to).Update(to, &to.SSL))
+	out.add(d.api().Where(to).Update(to, &to.SSL))
 }

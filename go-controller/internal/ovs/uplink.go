@@ -133,10 +133,10 @@ func (d *DB) carryBridge(ctx context.Context, b nicmove.Bridge, s nicmove.Step) 
 func (d *DB) updateUplink(uuid string, b nicmove.Bridge) ([]ovsdb.Operation, error) {
 	var ops operations
 	row := &vswitchdb.Bridge{UUID: uuid, FailMode: &b.FailMode, DatapathType: b.Datapath}
-	ops.add(d.client.Where(row).Update(row, &row.FailMode, &row.DatapathType))
+	ops.add(d.api().Where(row).Update(row, &row.FailMode, &row.DatapathType))
 	set := func(field any, pairs map[string]string) {
 		keys := slices.Collect(maps.Keys(pairs))
-		ops.add(d.client.Where(row).Mutate(row, mapMutations(field, keys, pairs)...))
+		ops.add(d.api().Where(row).Mutate(row, mapMutations(field, keys, pairs)...))
 	}
 	set(&row.OtherConfig, map[string]string{hwaddr: b.MAC})
 	set(&row.ExternalIDs, map[string]string{names.BridgeID: b.ID, names.BridgeUplink: b.NIC})

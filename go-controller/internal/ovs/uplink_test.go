@@ -33,8 +33,13 @@ func TestAnswersThatAreNone(t *testing.T) {
 		}
 		return ""
 	})
-	healthy := db.client
-	defer func() { db.client = healthy }()
+	healthy, _ := db.current()
+	over := func(l *link) {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.link = l
+	}
+	defer over(healthy)
 	if bridge, others, err := db.UplinkOf(t.Context(), "eth0"); bridge != "" || len(others) != 0 || err != nil {
 		t.Errorf("in an empty database eth0 is on %q with %v, %v", bridge, others, err)
 	}
@@ -52,7 +57,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			{nil, "but only 0 results received"},
 			{failed, "constraint violation: no such row"},
 		} {
-			db.client = answering{healthy, c.results}
+			over(&link{answering{healthy, c.results}, healthy.copy})
 			if err := ask(); err == nil || !strings.HasPrefix(err.Error(), what) || !strings.Contains(err.Error(), c.want) ||
 				strings.Contains(err.Error(), "%!") {
 				t.Errorf("with %v: %v, want %q and %q", c.results, err, what, c.want)

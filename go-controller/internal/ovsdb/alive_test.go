@@ -51,8 +51,9 @@ func TestStoppedLeader(t *testing.T) {
 		again := d.Session()
 		back := time.Since(stopped)
 		t.Logf("sending %v: given up after %s, a session with the next leader after %s", sending, given, back)
-		// It takes one look at the others until they have elected one, and another to see it.
-		if given > echoInterval+2*(askOthers+askTimeout) || back >= given+reachTimeout ||
+		// 5 s are what docs/operate/master.md promises. The rest is for others that need a second vote, and a slow machine.
+		const promised, slack = echoInterval + askOthers + askTimeout, 1400 * time.Millisecond
+		if given > promised+slack || back >= given+reachTimeout ||
 			again.conn.Address() == raft.Remotes()[leader] {
 			t.Errorf("given up after %s, and after %s a session with %s", given, back, again.conn.Address())
 		}

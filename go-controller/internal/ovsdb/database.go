@@ -2,7 +2,6 @@ package ovsdb
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -39,10 +38,14 @@ func New(c config.OVSDB, schema *nb.Schema, log *slog.Logger) *Database {
 // Signal delivers a value when there is a new Session, when one was lost, or when owners are dirty. Values merge.
 func (d *Database) Signal() <-chan struct{} { return d.signal }
 
-// Session is the current connection, nil while there is none.
+// Session is the current connection, nil while there is none. A transaction that ends with the connection returns to a
+// caller for whom there is none any more.
 func (d *Database) Session() *Session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.session == nil || d.session.lost() != nil {
+		return nil
+	}
 	return d.session
 }
 
@@ -50,6 +53,9 @@ func (d *Database) Session() *Session {
 func (d *Database) Failure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.session != nil {
+		return d.session.lost()
+	}
 	return d.failure
 }
 
@@ -119,7 +125,7 @@ func (d *Database) watch(ctx context.Context, s *Session) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.conn.Done():
-			return fmt.Errorf("%w: %w", errLost, s.conn.Err())
+			return s.lost()
 		case <-echo.C:
 		}
 		if err := d.alive(ctx, s); err != nil {

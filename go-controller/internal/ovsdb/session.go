@@ -43,6 +43,14 @@ func newSession(schema *nb.Schema, cl *connection) *Session {
 	return s
 }
 
+// lost is why the session's connection has ended; nil while it has not.
+func (s *Session) lost() error {
+	if err := s.conn.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	return s.ended.Err()
+}
+
 // View is what is there now. It serves for one batch.
 func (s *Session) View() nb.View {
 	return &view{Session: s, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}

@@ -116,7 +116,7 @@ func TestKeysReplaced(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-done })
 	testkit.Eventually(t, "the old files are refused", func() string {
 		if got := errorText(d.Failure()); !strings.Contains(got, "with CA certificate "+files.ca) {
-			return got
+			return "got " + got
 		}
 		return ""
 	})

@@ -34,6 +34,7 @@ type backoff struct {
 	attempts int
 	until    time.Time
 	blamed   bool  // the attempt failed with the connection, and may have been the reason
+	among    bool  // the attempt failed along with those of other owners, one of which may have been the reason
 	why      error // the last attempt failed
 }
 
@@ -140,7 +141,7 @@ func (d *dirtySet) drop(o nb.Owner) {
 func (d *dirtySet) fail(o nb.Owner, why error, now time.Time) time.Duration {
 	b := d.waiting[o]
 	wait := min(firstBackoff<<min(b.attempts, 20), lastBackoff)
-	d.waiting[o] = backoff{b.attempts + 1, now.Add(wait), b.blamed, why}
+	d.waiting[o] = backoff{attempts: b.attempts + 1, until: now.Add(wait), blamed: b.blamed, why: why}
 	d.add(o, retry)
 	return wait
 }
@@ -164,7 +165,7 @@ func (d *dirtySet) arrived(parent nb.Ref) {
 // retryNow ends an owner's wait for its next attempt.
 func (d *dirtySet) retryNow(o nb.Owner) {
 	if b, waits := d.waiting[o]; waits {
-		d.waiting[o] = backoff{attempts: b.attempts, why: b.why}
+		d.waiting[o] = backoff{attempts: b.attempts, among: b.among, why: b.why}
 	}
 }
 
@@ -206,6 +207,23 @@ func (d *dirtySet) blame(o nb.Owner) {
 	b := d.waiting[o]
 	b.blamed = true
 	d.waiting[o] = b
+}
+
+// excuse records that an owner may have failed because of others.
+func (d *dirtySet) excuse(o nb.Owner) {
+	b := d.waiting[o]
+	b.among = true
+	d.waiting[o] = b
+}
+
+// undecided tells whether an owner waits of which it is not known whether its rows can be written.
+func (d *dirtySet) undecided() bool {
+	for _, b := range d.waiting {
+		if b.among {
+			return true
+		}
+	}
+	return false
 }
 
 // forgive forgets all failures for which the lost connection may be the reason, and not the other way round.

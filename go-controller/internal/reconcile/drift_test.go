@@ -137,7 +137,7 @@ func newDriftBed(t *testing.T) *driftBed {
 				Peers: []cluster.PolicyPeer{{Pods: &cluster.PodSelector{Namespaces: labelled("team", 7)}}}}}}})
 	c := bedConfig()
 	c.Multitenant = true
-	r := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	r := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), nil)
 	testkit.Run(t, "ovn-nbctl", "--db="+r.Remote, "init")
 	quiet := Config{Log: slog.New(slog.DiscardHandler)}
 	b := &driftBed{bed: newBedOf(t, r.Remote, newFeed(objects...), c, quiet), relay: r, uuids: anyUUID()}

@@ -258,9 +258,8 @@ func TestNoWakingWhileNothingMayBeSent(t *testing.T) {
 
 // An owner whose transaction never gets an answer costs the others a few attempts. Once it changes it is tried again.
 func TestUnansweredTransactionIsIsolated(t *testing.T) {
-	relay := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
 	var cuts, alone atomic.Int32
-	relay.Cut = func(m []byte) bool {
+	relay := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), func(m []byte) bool {
 		cut := bytes.Contains(m, []byte(`"transact"`)) && bytes.Contains(m, []byte("default/killer")) &&
 			!bytes.Contains(m, []byte(`"affinity_timeout","60"`))
 		if cut {
@@ -270,7 +269,7 @@ func TestUnansweredTransactionIsIsolated(t *testing.T) {
 			alone.Add(1)
 		}
 		return cut
-	}
+	})
 	killer := &cluster.Service{Name: cluster.Name{Namespace: "default", Name: "killer"}, UID: "uid-killer",
 		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.11")},
 		Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
@@ -280,9 +279,12 @@ func TestUnansweredTransactionIsIsolated(t *testing.T) {
 	}
 	f := newFeed(objects...)
 	b := startBed(t, relay.Remote, f)
-	b.eventually("number of ports of n1", "23",
-		func() string { return fmt.Sprint(len(strings.Fields(b.portsOf("n1")()))) })
-	b.eventually("load balancers", "Service_default/web_TCP", b.names("Load_Balancer"))
+	if got := len(strings.Fields(b.portsOf("n1")())); got != 23 {
+		t.Errorf("in sync with %d ports of n1, want 23", got)
+	}
+	if got := b.names("Load_Balancer")(); got != "Service_default/web_TCP" {
+		t.Errorf("in sync with load balancers %s, want all but the killer's", got)
+	}
 	if alone.Load() == 0 || cuts.Load() > 20 {
 		t.Errorf("%d transactions with the killer ended the connection, %d of them without pods: want few, and some",
 			cuts.Load(), alone.Load())
@@ -308,12 +310,18 @@ func TestUnansweredTransactionsShrink(t *testing.T) {
 	}
 	for _, most := range []int{3, 1, 1} {
 		l.finish(result{plans: plans(max(2*most, 1)), err: context.DeadlineExceeded})
+		if !l.dirty.undecided() {
+			t.Error("of owners that failed together it is known which one is the reason")
+		}
 		if l.most != most {
 			t.Errorf("at most %d owners, want %d", l.most, most)
 		}
 	}
 	l.finish(result{plans: plans(1), err: context.DeadlineExceeded})
 	l.dirty.forgive()
+	if l.dirty.undecided() {
+		t.Error("of an owner that failed alone it is not known that it is the reason")
+	}
 	if _, waits := l.dirty.waiting[plans(1)[0].Owner]; !waits || len(l.dirty.waiting) != 1 || l.dirty.size != 6 {
 		t.Errorf("%v of %d dirty owners wait, want the one that was alone", l.dirty.waiting, l.dirty.size)
 	}

@@ -16,9 +16,9 @@ import (
 // only part of a cluster must not cost that cluster its network.
 type guard struct {
 	held     map[nb.Owner]bool
-	review   bool                 // the owners or the approval may have changed
-	there    cluster.HeldPolicies // when the full pass began
-	reported string               // the digest in the last Event
+	review   bool         // the owners or the approval may have changed
+	there    cluster.Held // when the full pass began
+	reported string       // the digest in the last Event
 }
 
 // holdBack decides which owners the full pass leaves alone.
@@ -37,7 +37,7 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 	for _, o := range r.Owners {
 		l.guard.held[o] = true
 	}
-	l.guard.there = core.PoliciesIn(l.session.View(), owners)
+	l.guard.there = core.There(l.session.View(), owners)
 	l.Core.Hold(l.guard.there, l.guard.held)
 	l.hold(r)
 	l.Log.Error("the removal of many rows waits for ovnkube approve", "rows", r.Rows, "of", r.Of, "owners",

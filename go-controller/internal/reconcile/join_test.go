@@ -37,7 +37,7 @@ func TestNodeJoinsWithPolicies(t *testing.T) {
 		}
 		c := scaleConfig()
 		c.Multitenant = true
-		s.relay = startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+		s.relay = startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), nil)
 		s.bed = newBedOf(t, s.relay.Remote, s.feed, c, Config{Log: slog.New(slog.DiscardHandler)})
 		s.inSync()
 		before := s.relay.Wire()

@@ -42,7 +42,7 @@ func newPolicyScale(t *testing.T) *scale {
 			s.feed.put(appPolicy(ns.Name, j))
 		}
 	}
-	s.relay = startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	s.relay = startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), nil)
 	s.bed = s.start(t)
 	return s
 }

@@ -18,10 +18,9 @@ import (
 // relay stands between a client and an ovsdb-server and counts what passes.
 type relay struct {
 	Remote string // what the client connects to, "unix:PATH"
-	// Cut, unless nil, tells which messages of a client end its connection instead of reaching the server.
-	Cut func(message []byte) bool
 
 	server string
+	cut    func(message []byte) bool // nil: none
 	mu     sync.Mutex
 	passed wire
 	open   []net.Conn
@@ -45,9 +44,9 @@ type transaction struct {
 	Answer     int               // bytes
 }
 
-// startRelay puts a relay before the server at remote, "unix:PATH", until the
-// test ends.
-func startRelay(t testing.TB, remote string) *relay {
+// startRelay puts a relay before the server at remote, "unix:PATH", until the test ends. A client's message for which
+// cut is true ends its connection instead of reaching the server; cut may be nil.
+func startRelay(t testing.TB, remote string, cut func(message []byte) bool) *relay {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nbtest") // of a short path, as a unix socket needs (108 bytes, unix(7))
 	if err != nil {
@@ -63,7 +62,7 @@ func startRelay(t testing.TB, remote string) *relay {
 	if err != nil {
 		t.Fatalf("listening for what is to be relayed: %v", err)
 	}
-	r := &relay{Remote: "unix:" + socket, server: strings.TrimPrefix(remote, "unix:")}
+	r := &relay{Remote: "unix:" + socket, server: strings.TrimPrefix(remote, "unix:"), cut: cut}
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Errorf("closing a relay: %v", err)
@@ -115,7 +114,7 @@ func (r *relay) accept(l net.Listener) {
 		r.done.Go(func() {
 			r.pass(client, server, func(m []byte) bool {
 				r.request(pending, m)
-				return r.Cut == nil || !r.Cut(m)
+				return r.cut == nil || !r.cut(m)
 			})
 		})
 		r.done.Go(func() { r.pass(server, client, func(m []byte) bool { r.answer(pending, m); return true }) })
@@ -222,7 +221,7 @@ func rows(updates json.RawMessage) int {
 }
 
 func TestRelay(t *testing.T) {
-	r := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	r := startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), nil)
 	testkit.Run(t, "ovn-nbctl", "--no-leader-only", "--db="+r.Remote, "ls-add", "a", "--", "lsp-add", "a", "p")
 	testkit.Run(t, "ovn-nbctl", "--no-leader-only", "--db="+r.Remote, "list", "Logical_Switch")
 	w := r.Wire()

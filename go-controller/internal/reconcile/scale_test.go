@@ -66,7 +66,7 @@ func newScale(t *testing.T, nodes, services int) *scale {
 		svc := scaleService(fmt.Sprintf("web-%05d", i), i)
 		s.feed.put(svc, scaleSlice(svc, i, true), scaleSlice(svc, i, false))
 	}
-	s.relay = startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]))
+	s.relay = startRelay(t, testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"]), nil)
 	s.bed = s.start(t)
 	return s
 }

@@ -179,6 +179,10 @@ func (l *Loop) unanswered(r result) {
 	l.most = max(len(r.plans)/2, 1)
 	if len(r.plans) == 1 {
 		l.dirty.blame(r.plans[0].Owner)
+		return
+	}
+	for _, p := range r.plans {
+		l.dirty.excuse(p.Owner)
 	}
 }
 
@@ -236,12 +240,12 @@ func (l *Loop) committed(r result) {
 }
 
 // idle is called when there is nothing to write. Failed owners may still wait for their next attempt: one bad object
-// does not keep the rest from being in sync.
+// does not keep the rest from being in sync. But those that failed because of others are tried first.
 func (l *Loop) idle(ctx context.Context) {
 	if l.markFilled(ctx) {
 		return
 	}
-	if !l.fullPassSince.IsZero() && len(l.guard.held) == 0 {
+	if !l.fullPassSince.IsZero() && len(l.guard.held) == 0 && !l.dirty.undecided() {
 		took := time.Since(l.fullPassSince)
 		l.fullPassSince = time.Time{}
 		l.Metrics.FullPass.Set(took.Seconds())

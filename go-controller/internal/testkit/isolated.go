@@ -201,8 +201,9 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// Eventually waits until ok returns "", and fails the test with what it
-// returned last when that takes longer than 20 seconds.
+// Eventually waits until ok returns "", and fails the test with what it returned last when that takes longer than 20
+// seconds. An ok that says what it got, and not what is wrong with it, returns "got " and that: an empty answer is no
+// success.
 func Eventually(t testing.TB, what string, ok func() string) {
 	t.Helper()
 	deadline := time.Now().Add(startTimeout)

@@ -12,10 +12,7 @@ import (
 // leakTimeout bounds how long goroutines may take to end after the last test: a loaded machine lets them wait.
 const leakTimeout = 20 * time.Second
 
-const (
-	libovsdbClient     = "github.com/ovn-kubernetes/libovsdb/client.(*ovsdbClient)"
-	certificateManager = "k8s.io/client-go/util/certificate.(*manager)"
-)
+const certificateManager = "k8s.io/client-go/util/certificate.(*manager)"
 
 // RunTests runs the tests of a package and returns the exit code: a TestMain calls it. It fails if a goroutine is left
 // when all tests have ended. The process of an isolated test is not asked: such a test breaks networks, so that its
@@ -36,10 +33,6 @@ func RunTests(m *testing.M) int {
 func leaks(timeout time.Duration) error {
 	for deadline := time.Now().Add(timeout); ; {
 		err := goleak.Find(
-			// libovsdb never ends the goroutine of a connection that waits for news of the leader. The cache is free then.
-			goleak.IgnoreTopFunction(libovsdbClient+".watchForLeaderChange.func2"),
-			// libovsdb goes on to reconnect if a client is closed while its server is away. Our programs end then.
-			goleak.IgnoreAnyFunction(libovsdbClient+".handleDisconnectNotification"),
 			// client-go's certificate manager, once stopped, sleeps on until it would have renewed its certificate.
 			goleak.IgnoreAnyFunction(certificateManager+".run"), goleak.IgnoreAnyFunction(certificateManager+".run.func1"))
 		if err == nil || time.Now().After(deadline) {

@@ -56,12 +56,12 @@ func (k *Cluster) Translated(schema *nb.Schema) (*offline.Cluster, error) {
 		decode(kinds.Pod(), p)
 	}
 	for _, p := range k.Policies {
-		decode(kinds.NetworkPolicy(), p)
+		decode(kinds.NetworkPolicy(config.DefaultPolicies()), p)
 	}
 	for _, p := range k.ClusterPolicies {
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
 		errs = append(errs, err)
-		decode(kinds.ClusterNetworkPolicy(), &unstructured.Unstructured{Object: u})
+		decode(kinds.ClusterNetworkPolicy(config.DefaultPolicies()), &unstructured.Unstructured{Object: u})
 	}
 	objects = append(objects, k.More...)
 	for name, list := range Domains() {
