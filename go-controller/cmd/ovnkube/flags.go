@@ -121,7 +121,7 @@ func topologyFlags() []cli.Flag {
 	router := stringFlag("router-name", config.DefaultCluster().RouterName, "`NAME` of the cluster router; "+
 		"unless this is given, a router that is tagged k8s-cluster-router=yes keeps its name")
 	router.Aliases = []string{"node-name"} // the classic name of this flag
-	return []cli.Flag{router,
+	return append([]cli.Flag{router,
 		stringFlag("gateway-cidrs", "", "`CIDR`,... of outside addresses that gateways may have although their Nodes do not "+
 			"report them (status.addresses)"),
 		stringFlag("gateway-pin-cidrs", "", "`CIDR`,... of pods that a gateway on any node may name in --rampout-ip-subnets "+
@@ -133,7 +133,29 @@ func topologyFlags() []cli.Flag {
 			"something else"),
 		limitFlag("acl-log-rate", config.DefaultCluster().ACLLogRate, "`N` lines a second at most that an ACL logs on a "+
 			"node; 0: no limit"),
+		limitFlag("max-pod-connections", config.DefaultCluster().MaxPodConnections, "`N` connections at most that are "+
+			"tracked for an interface of a pod at a time (OVN 24.09 and Open vSwitch 3.3 or later); 0: no limit"),
+	}, policyLimitFlags()...)
+}
+
+// policyLimitFlags bound what one policy may name.
+func policyLimitFlags() []cli.Flag {
+	d := config.DefaultPolicies()
+	return []cli.Flag{
+		limitFlag("max-policy-rules", d.MaxRules, "`N` rules of a NetworkPolicy at most; 0: no limit"),
+		limitFlag("max-policy-selectors", d.MaxSelectors, "`N` selectors of peers that a policy names at most; "+
+			"0: no limit"),
+		limitFlag("max-policy-ranges", d.MaxRanges, "`N` ranges of addresses that a policy names at most, without its "+
+			"exceptions; 0: no limit"),
+		limitFlag("max-policy-ports", d.MaxPorts, "`N` ports and ranges of ports that a policy names at most; "+
+			"0: no limit"),
 	}
+}
+
+// policyLimits reads policyLimitFlags.
+func policyLimits(c *cli.Context) config.Policies {
+	return config.Policies{MaxRules: c.Int("max-policy-rules"), MaxSelectors: c.Int("max-policy-selectors"),
+		MaxRanges: c.Int("max-policy-ranges"), MaxPorts: c.Int("max-policy-ports")}
 }
 
 // conntrackFlag is for the programs that write to the Northbound database as long as they run: it shapes no row.
@@ -180,7 +202,8 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 	d.Claims = config.Claims{GatewayCIDRs: r.prefixes("gateway-cidrs"), PinCIDRs: r.prefixes("gateway-pin-cidrs")}
 	d.PhysicalNetworks = readList(&r, "physical-networks", config.ParsePhysicalNetworks)
 	d.Multitenant = c.Bool("multitenant")
-	d.ACLLogRate = c.Int("acl-log-rate")
+	d.ACLLogRate, d.MaxPodConnections = c.Int("acl-log-rate"), c.Int("max-pod-connections")
+	d.Policies = policyLimits(c)
 	if name := c.String("router-name"); name != "" {
 		d.RouterName, d.RouterNamed = name, c.IsSet("router-name")
 	}

@@ -57,6 +57,13 @@ type EndpointSlice struct {
 // Ref implements Object.
 func (e *EndpointSlice) Ref() Ref { return Ref{KindEndpointSlice, e.Name} }
 
+func (e *EndpointSlice) place(s *State, in bool) {
+	if e.Service != "" {
+		s.slicesByService.Put(Name{e.Name.Namespace, e.Service}, e.Name, in)
+		s.slicesByNamespace.Put(e.Name.Namespace, e.Name, in)
+	}
+}
+
 // Equal implements Object.
 func (e *EndpointSlice) Equal(o Object) bool {
 	f, ok := o.(*EndpointSlice)

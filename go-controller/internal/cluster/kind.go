@@ -3,6 +3,9 @@ package cluster
 import (
 	"iter"
 	"maps"
+	"slices"
+
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // Kind is a Kubernetes kind that the cluster is made of.
@@ -41,24 +44,36 @@ type KindInfo struct {
 	Namespaced bool
 	// table is the typed table of the State that holds the objects.
 	table func(*State) table
+	// owns is true for an owner of rows that exists only because an object of the kind did. Nil: one that has the name
+	// of the kind.
+	owns func(owner names.Kind, name string) bool
+}
+
+// Owns returns what is true for an owner of rows that exists only because an object of the kind did.
+func (k Kind) Owns() func(owner names.Kind, name string) bool {
+	rows := Kinds()
+	if i := slices.IndexFunc(rows, func(row KindInfo) bool { return row.Kind == k }); i >= 0 && rows[i].owns != nil {
+		return rows[i].owns
+	}
+	return func(owner names.Kind, _ string) bool { return owner == names.Kind(k) }
 }
 
 // Kinds lists the kinds that the cluster is made of. A State also holds objects of other kinds; Objects lists them.
 func Kinds() []KindInfo {
 	return []KindInfo{
-		{KindNode, false, func(s *State) table { return byName(s.Nodes) }},
-		{KindNamespace, false, func(s *State) table { return byName(s.Namespaces) }},
-		{KindPod, true, func(s *State) table { return byNamespace(s.Pods) }},
-		{KindService, true, func(s *State) table { return byNamespace(s.Services) }},
-		{KindEndpointSlice, true, func(s *State) table { return byNamespace(s.Slices) }},
-		{KindServiceCIDR, false, func(s *State) table { return byName(s.ServiceCIDRs) }},
-		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }},
-		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }},
-		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }},
-		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }},
-		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }},
-		{KindClusterUserNetwork, false, func(s *State) table { return byName(s.ClusterUserNetworks) }},
-		{KindIPAMClaim, true, func(s *State) table { return byNamespace(s.IPAMClaims) }},
+		{KindNode, false, func(s *State) table { return byName(s.Nodes) }, nil},
+		{KindNamespace, false, func(s *State) table { return byName(s.Namespaces) }, nil},
+		{KindPod, true, func(s *State) table { return byNamespace(s.Pods) }, nil},
+		{KindService, true, func(s *State) table { return byNamespace(s.Services) }, nil},
+		{KindEndpointSlice, true, func(s *State) table { return byNamespace(s.Slices) }, nil},
+		{KindServiceCIDR, false, func(s *State) table { return byName(s.ServiceCIDRs) }, nil},
+		{KindNetworkPolicy, true, func(s *State) table { return byNamespace(s.NetworkPolicies) }, nil},
+		{KindClusterNetworkPolicy, false, func(s *State) table { return byName(s.ClusterNetworkPolicies) }, nil},
+		{KindNetworkDefinition, true, func(s *State) table { return byNamespace(s.NetworkDefinitions) }, ownsDefinition},
+		{KindMultiNetworkPolicy, true, func(s *State) table { return byNamespace(s.MultiNetworkPolicies) }, ownsMultiPolicy},
+		{KindUserNetwork, true, func(s *State) table { return byNamespace(s.UserNetworks) }, ownsUserNetwork},
+		{KindClusterUserNetwork, false, func(s *State) table { return byName(s.ClusterUserNetworks) }, ownsSharedNetwork},
+		{KindIPAMClaim, true, func(s *State) table { return byNamespace(s.IPAMClaims) }, nil},
 	}
 }
 

@@ -11,11 +11,20 @@ import (
 type MultiNetworkPolicy struct {
 	NetworkPolicy
 	Named    []names.Network // networks by the names that the policy has for them; sorted, each once
-	Networks []names.Network // what these names mean: see State.ResolvePolicy; sorted, each once
+	Networks []names.Network // what these names mean: see State.Resolve; sorted, each once
+}
+
+// ownsMultiPolicy is true also for the isolation of pods in a network: a policy without rules has no other rows.
+func ownsMultiPolicy(owner names.Kind, _ string) bool {
+	return owner == names.KindNetworkIsolation || owner == names.Kind(KindMultiNetworkPolicy)
 }
 
 // Ref implements Object.
 func (p *MultiNetworkPolicy) Ref() Ref { return Ref{KindMultiNetworkPolicy, p.Name} }
+
+func (p *MultiNetworkPolicy) place(s *State, in bool) {
+	s.asking[KindMultiNetworkPolicy].Put(p.Name.Namespace, p.Name, in)
+}
 
 // Equal implements Object.
 func (p *MultiNetworkPolicy) Equal(o Object) bool {

@@ -40,6 +40,13 @@ func DefinitionOf(n names.Network) (out Name, ok bool) {
 	return out, ok
 }
 
+// ownsDefinition is true for the owner of what a definition's network has once.
+func ownsDefinition(owner names.Kind, name string) bool {
+	network, rest := names.NetworkOf(name)
+	_, _, defined := network.Definition()
+	return owner == names.KindCluster && defined && rest == names.ClusterOwner
+}
+
 // Defines is true for the kinds whose objects are networks.
 func (k Kind) Defines() bool {
 	return k == KindNetworkDefinition || k == KindUserNetwork || k == KindClusterUserNetwork

@@ -34,6 +34,14 @@ type PolicyRule struct {
 	Ports   []PolicyPort
 }
 
+// WithoutPods is the rule without what needs the addresses of pods: selectors of pods, and names of ports. A rule that
+// has lost all its peers or ports matches nothing.
+func (r PolicyRule) WithoutPods() PolicyRule {
+	r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(p PolicyPeer) bool { return p.Pods != nil })
+	r.Ports = slices.DeleteFunc(slices.Clone(r.Ports), func(p PolicyPort) bool { return p.Name != "" })
+	return r
+}
+
 // PolicyPeer is the other side of a connection: pods, nodes, addresses, or those of a name. One of the fields is set.
 type PolicyPeer struct {
 	Pods      *PodSelector

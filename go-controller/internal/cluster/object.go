@@ -149,6 +149,22 @@ type Bandwidth struct{ Ingress, Egress uint64 }
 // Ref implements Object.
 func (p *Pod) Ref() Ref { return Ref{KindPod, p.Name} }
 
+func (p *Pod) place(s *State, in bool) {
+	if s.podsByNamespace != nil {
+		s.podsByNamespace.Put(p.Name.Namespace, p.Name, in)
+	}
+	if p.Node != "" {
+		s.podsByNode.Put(p.Node, p.Name, in)
+	}
+	for _, a := range p.Attachments {
+		s.podsByNetwork.Put(a.Network, p.Name, in)
+		s.asking[KindPod].Put(p.Name.Namespace, p.Name, in)
+	}
+	for _, claim := range claimsOf(p) {
+		s.claimants.Put(claim, p.Name, in)
+	}
+}
+
 // Equal implements Object.
 func (p *Pod) Equal(o Object) bool {
 	q, ok := o.(*Pod)

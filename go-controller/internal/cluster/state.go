@@ -21,7 +21,7 @@ type State struct {
 	WithoutTiers bool
 	// Held is which policies the database may still have, although the cluster does not: while the removal of many rows
 	// waits for approval, they go on.
-	Held HeldPolicies
+	Held Held
 
 	Nodes        map[string]*Node
 	Namespaces   map[string]*Namespace
@@ -47,19 +47,18 @@ type State struct {
 	byKind  map[Kind][]Index // the indexes that depend on a kind
 
 	podsByNode        NameSets[string]
-	podsByNetwork     NameSets[names.Network] // other than the cluster's own
-	podsByNamespace   NameSets[string]        // nil until somebody asks: most clusters need no such list
-	askers            NameSets[string]        // pods that ask for further interfaces, by namespace
-	claimants         NameSets[Name]          // pods that refer to an IPAMClaim, by claim
-	multiPolicies     NameSets[string]        // MultiNetworkPolicies, by namespace
-	primaries         NameSets[string]        // networks that are to be a namespace's primary one, by namespace
-	sharedPrimaries   NameSet                 // ClusterUserDefinedNetworks that are to be primary ones
+	podsByNetwork     NameSets[names.Network]   // other than the cluster's own
+	podsByNamespace   NameSets[string]          // nil until somebody asks: most clusters need no such list
+	asking            map[Kind]NameSets[string] // objects that name networks, by namespace
+	claimants         NameSets[Name]            // pods that refer to an IPAMClaim, by claim
+	primaries         NameSets[string]          // networks that are to be a namespace's primary one, by namespace
+	sharedPrimaries   NameSet                   // ClusterUserDefinedNetworks that are to be primary ones
 	slicesByService   NameSets[Name]
 	slicesByNamespace NameSets[string] // those of a service
 }
 
-// HeldPolicies is for which kinds of policies what isolates pods stays.
-type HeldPolicies struct {
+// Held is for which kinds of policies what isolates pods stays.
+type Held struct {
 	Any    bool // any kind
 	Logged bool // ACLs of any kind that log, and name the meter
 	Tiered bool // ClusterNetworkPolicies, or tenants, whose ACLs pass what policies in the same tier would decide
@@ -90,9 +89,8 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		byKind:                 map[Kind][]Index{},
 		podsByNode:             NameSets[string]{},
 		podsByNetwork:          NameSets[names.Network]{},
-		askers:                 NameSets[string]{},
+		asking:                 map[Kind]NameSets[string]{},
 		claimants:              NameSets[Name]{},
-		multiPolicies:          NameSets[string]{},
 		primaries:              NameSets[string]{},
 		sharedPrimaries:        NameSet{},
 		slicesByService:        NameSets[Name]{},
@@ -101,7 +99,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 	s.AddNetwork(ownNetwork(c))
 	s.Grants = s.In(names.Own)
 	for _, k := range Kinds() {
-		s.tables[k.Kind] = untyped{}
+		s.tables[k.Kind], s.asking[k.Kind] = untyped{}, NameSets[string]{}
 		if k.table != nil {
 			s.tables[k.Kind] = k.table(s)
 		}
@@ -171,9 +169,13 @@ func (s *State) Apply(e Event) (c Change, ok bool) {
 			t = untyped{}
 			s.tables[e.Ref.Kind] = t
 		}
-		s.place(old, false)
+		if o, ok := old.(placed); ok {
+			o.place(s, false)
+		}
 		t.put(e.Ref.Name, e.New)
-		s.place(e.New, true)
+		if o, ok := e.New.(placed); ok {
+			o.place(s, true)
+		}
 		s.claimPrimaries(e.Ref)
 		s.define(e.Ref)
 	}), true
@@ -197,31 +199,10 @@ func (s *State) change(r Ref, granted bool, alter func()) Change {
 	return c
 }
 
-// place adds an object to the sets of names by something else, such as podsByNode, or removes it.
-func (s *State) place(o Object, in bool) {
-	switch o := o.(type) {
-	case *Pod:
-		if s.podsByNamespace != nil {
-			s.podsByNamespace.Put(o.Name.Namespace, o.Name, in)
-		}
-		if o.Node != "" {
-			s.podsByNode.Put(o.Node, o.Name, in)
-		}
-		for _, a := range o.Attachments {
-			s.podsByNetwork.Put(a.Network, o.Name, in)
-			s.askers.Put(o.Name.Namespace, o.Name, in)
-		}
-		for _, claim := range claimsOf(o) {
-			s.claimants.Put(claim, o.Name, in)
-		}
-	case *MultiNetworkPolicy:
-		s.multiPolicies.Put(o.Name.Namespace, o.Name, in)
-	case *EndpointSlice:
-		if o.Service != "" {
-			s.slicesByService.Put(Name{o.Name.Namespace, o.Service}, o.Name, in)
-			s.slicesByNamespace.Put(o.Name.Namespace, o.Name, in)
-		}
-	}
+// placed is an object that the State has in sets of names by something else, such as podsByNode.
+type placed interface {
+	// place adds it to these sets, or removes it.
+	place(s *State, in bool)
 }
 
 // SystemNamespace is the namespace that every cluster has from its beginning to its end.

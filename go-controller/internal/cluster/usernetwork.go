@@ -101,10 +101,36 @@ func (s *State) InUse(u *UserNetwork) bool {
 	return s.NetworkDefinitions[u.Name] == nil && len(s.In(names.Defined(u.Name.Namespace, u.Name.Name)).PodNetworks) > 0
 }
 
-// Resolve is a pod with the networks that its requests mean. A request for a name is one for the network of that name
-// in the pod's namespace. Where the namespace declares none, it is one for the ClusterUserDefinedNetwork of the name,
-// if that selects the namespace.
-func (s *State) Resolve(p *Pod) *Pod {
+// ownsUserNetwork is true for the owner of what the network of a UserDefinedNetwork has once.
+func ownsUserNetwork(owner names.Kind, name string) bool { return ownsDeclared(owner, name, false) }
+
+// ownsSharedNetwork is the same of a ClusterUserDefinedNetwork.
+func ownsSharedNetwork(owner names.Kind, name string) bool { return ownsDeclared(owner, name, true) }
+
+func ownsDeclared(owner names.Kind, name string, shared bool) bool {
+	network, rest := names.NetworkOf(name)
+	namespace, _, _ := network.Definition()
+	return owner == names.KindCluster && rest == names.UserOwner && shared == (namespace == "")
+}
+
+// asking is an object that names networks. Which ones it means, other objects say. Its place is in State.asking.
+type asking interface {
+	Object
+	// resolve is the object with the networks that its names mean; itself when it has these already.
+	resolve(s *State) Object
+}
+
+// Resolve is an object with the networks that its names mean. The name of a pod's request is the network of that name
+// in the pod's namespace. Where the namespace declares none, it is the ClusterUserDefinedNetwork of the name, if that
+// selects the namespace. The names of a MultiNetworkPolicy mean what they mean to the pods of its namespace.
+func (s *State) Resolve(o Object) Object {
+	if a, ok := o.(asking); ok {
+		return a.resolve(s)
+	}
+	return o
+}
+
+func (p *Pod) resolve(s *State) Object {
 	var resolved []Attachment
 	for i, a := range p.Attachments {
 		b := s.resolved(p.Name.Namespace, a)
@@ -146,9 +172,7 @@ func (s *State) meant(namespace string, n names.Network) names.Network {
 	return n
 }
 
-// ResolvePolicy is a MultiNetworkPolicy with the networks that its names mean. They mean what they mean to the pods of
-// the policy's namespace.
-func (s *State) ResolvePolicy(p *MultiNetworkPolicy) *MultiNetworkPolicy {
+func (p *MultiNetworkPolicy) resolve(s *State) Object {
 	networks := make([]names.Network, len(p.Named))
 	for i, n := range p.Named {
 		networks[i] = s.meant(p.Name.Namespace, n)
@@ -162,13 +186,15 @@ func (s *State) ResolvePolicy(p *MultiNetworkPolicy) *MultiNetworkPolicy {
 	return &out
 }
 
-// Resolved lists the pods and MultiNetworkPolicies that mean other networks since an object has changed, as they are to
-// be. They are sorted by namespace.
+// Resolved lists the objects that mean other networks since an object has changed, as they are to be. They are sorted
+// by namespace.
 func (s *State) Resolved(changed Ref) (out []Object) {
 	var namespaces []string
 	switch {
 	case changed.Kind == KindClusterUserNetwork:
-		namespaces = slices.AppendSeq(slices.Collect(maps.Keys(s.askers)), maps.Keys(s.multiPolicies))
+		for _, all := range s.asking {
+			namespaces = slices.AppendSeq(namespaces, maps.Keys(all))
+		}
 		slices.Sort(namespaces)
 		namespaces = slices.Compact(namespaces)
 	case len(s.ClusterUserNetworks) == 0:
@@ -177,17 +203,14 @@ func (s *State) Resolved(changed Ref) (out []Object) {
 	case changed.Kind.Defines():
 		namespaces = []string{changed.Name.Namespace}
 	}
+	kinds := Kinds()
 	for _, ns := range namespaces {
-		for _, name := range s.askers[ns].Sorted() {
-			p := s.Pods[name]
-			if now := s.Resolve(p); now != p {
-				out = append(out, now)
-			}
-		}
-		for _, name := range s.multiPolicies[ns].Sorted() {
-			p := s.MultiNetworkPolicies[name]
-			if now := s.ResolvePolicy(p); now != p {
-				out = append(out, now)
+		for _, k := range kinds {
+			for _, name := range s.asking[k.Kind][ns].Sorted() {
+				o := s.Object(Ref{k.Kind, name})
+				if now := s.Resolve(o); now != o {
+					out = append(out, now)
+				}
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 		{"green", "green.shared", "green.shared"}, {"blue", "blue.shared", "blue.shared"},
 		{"blue", "red.shared", "red.shared"}, {"unknown", "unknown.shared", "unknown.shared"},
 	} {
-		got := s.Resolve(asks(c.namespace, "x.y", c.asked)).Attachments[1]
+		got := s.Resolve(asks(c.namespace, "x.y", c.asked)).(*cluster.Pod).Attachments[1]
 		if got.Network != c.want || got.Name() != c.asked || got.Key() != string(c.asked)+"/net2" {
 			t.Errorf("%s asks for %s: %+v, want %s", c.namespace, c.asked, got, c.want)
 		}
@@ -77,11 +77,11 @@ func TestResolvePolicy(t *testing.T) {
 	put(clusterNetwork("shared", "north"))
 	put(&cluster.UserNetwork{Name: cluster.Name{Namespace: "red", Name: "own"}})
 	put(clusterNetwork("own", "north"))
-	p := s.ResolvePolicy(about("red", "default.far", "red.own", "red.shared"))
+	p := s.Resolve(about("red", "default.far", "red.own", "red.shared")).(*cluster.MultiNetworkPolicy)
 	if got := fmt.Sprint(p.Networks); got != "[.shared default.far red.own]" {
 		t.Errorf("the policy is about %s, want the cluster's network shared and two others", got)
 	}
-	if s.ResolvePolicy(p) != p {
+	if s.Resolve(p) != cluster.Object(p) {
 		t.Error("a resolved policy is resolved again to another")
 	}
 }

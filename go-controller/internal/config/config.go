@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -78,10 +79,14 @@ type Cluster struct {
 	RouterName   string         // name of the cluster router
 	RouterNamed  bool           // the operator gave RouterName; otherwise an existing cluster router keeps its name
 	Services     Services
+	Policies     Policies
 	Claims       Claims
 	Multitenant  bool // pods of different tenants don't reach each other; only the master needs it
 	ACLLogRate   int  // lines a second that an ACL may log on a node; 0 for no limit
-	Tunnels      Tunnels
+	// MaxPodConnections is how many connections may be tracked for an interface of a pod at a time; 0 for no limit. Only
+	// the master needs it.
+	MaxPodConnections int
+	Tunnels           Tunnels
 	// PhysicalNetworks is which networks outside pods may be joined to. Only the master needs it.
 	PhysicalNetworks []PhysicalNetwork
 }
@@ -260,9 +265,13 @@ func (c Cluster) Validate() error {
 			}
 		}
 	}
-	errs = append(append(errs, c.validateJoin()...), c.Services.Validate())
+	errs = append(append(errs, c.validateJoin()...), c.Services.Validate(), c.Policies.Validate())
 	if c.ACLLogRate < 0 {
 		errs = append(errs, fmt.Errorf("--acl-log-rate %d: want a number such as 20, or 0 for no limit", c.ACLLogRate))
+	}
+	if c.MaxPodConnections < 0 || c.MaxPodConnections > math.MaxUint32 {
+		errs = append(errs, fmt.Errorf("--max-pod-connections %d: want a number such as 20000, at most %d, or 0 for no limit",
+			c.MaxPodConnections, uint32(math.MaxUint32)))
 	}
 	for _, p := range c.Claims.PinCIDRs {
 		if !slices.ContainsFunc(c.Subnets, func(s ClusterSubnet) bool { return s.CIDR.Overlaps(p) }) {

@@ -15,6 +15,7 @@ func DefaultCluster() Cluster {
 		JoinSubnets:  []netip.Prefix{netip.MustParsePrefix("100.64.1.0/24"), netip.MustParsePrefix("fd98::/64")},
 		RouterName:   names.DefaultClusterRouter,
 		Services:     DefaultServices(),
+		Policies:     DefaultPolicies(),
 		ACLLogRate:   20,
 	}
 }

@@ -19,13 +19,23 @@ func DefaultServices() Services { return Services{MaxVIPs: 4096, MaxEndpoints: 1
 
 // Validate returns an error for everything that is wrong, with the flag's name.
 func (s Services) Validate() error {
+	d := DefaultServices()
+	return validateLimits(limit{"--max-service-vips", s.MaxVIPs, d.MaxVIPs},
+		limit{"--max-service-endpoints", s.MaxEndpoints, d.MaxEndpoints})
+}
+
+// limit is the value of a flag that 0 turns off, and an example of one.
+type limit struct {
+	flag           string
+	value, example int
+}
+
+func validateLimits(limits ...limit) error {
 	var errs []error
-	for _, f := range []struct {
-		flag  string
-		value int
-	}{{"--max-service-vips", s.MaxVIPs}, {"--max-service-endpoints", s.MaxEndpoints}} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("%s %d: want a number such as 4096, or 0 for no limit", f.flag, f.value))
+	for _, l := range limits {
+		if l.value < 0 {
+			errs = append(errs, fmt.Errorf("%s %d: want a number such as %d, or 0 for no limit", l.flag, l.value,
+				l.example))
 		}
 	}
 	return errors.Join(errs...)

@@ -21,6 +21,11 @@ func (c Cluster) Settings() Settings {
 	s["k8s-service-cidrs"] = PrefixList(c.ServiceCIDRs)
 	s["gateway-cidrs"], s["gateway-pin-cidrs"] = PrefixList(c.Claims.GatewayCIDRs), PrefixList(c.Claims.PinCIDRs)
 	s["multitenant"], s["acl-log-rate"] = strconv.FormatBool(c.Multitenant), strconv.Itoa(c.ACLLogRate)
+	s["max-pod-connections"] = strconv.Itoa(c.MaxPodConnections)
+	s["max-policy-rules"] = strconv.Itoa(c.Policies.MaxRules)
+	s["max-policy-selectors"] = strconv.Itoa(c.Policies.MaxSelectors)
+	s["max-policy-ranges"] = strconv.Itoa(c.Policies.MaxRanges)
+	s["max-policy-ports"] = strconv.Itoa(c.Policies.MaxPorts)
 	s["physical-networks"] = joined(c.PhysicalNetworks)
 	if c.RouterNamed {
 		s["router-name"] = c.RouterName

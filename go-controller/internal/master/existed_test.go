@@ -46,8 +46,9 @@ func TestOwnersOfNetworks(t *testing.T) {
 		"shop.blue/n1": {},
 	} {
 		o := nb.Owner{Kind: names.KindCluster, Name: name}
-		got := [2]bool{isOf(o, cluster.KindNetworkDefinition), isOf(o, cluster.KindUserNetwork)}
-		if got != want || isOf(nb.Owner{Kind: names.KindNode, Name: name}, cluster.KindUserNetwork) {
+		definition, user := cluster.KindNetworkDefinition.Owns(), cluster.KindUserNetwork.Owns()
+		got := [2]bool{definition(o.Kind, o.Name), user(o.Kind, o.Name)}
+		if got != want || user(names.KindNode, name) {
 			t.Errorf("%s: of a definition, of a UserDefinedNetwork: %v, want %v", name, got, want)
 		}
 	}

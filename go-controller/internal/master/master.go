@@ -70,7 +70,7 @@ func Run(ctx context.Context, c config.Master, log *slog.Logger,
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &master{config: c, log: log, clients: clients, metrics: metrics.NewMaster(registry)}
-	m.source = source.New(clients, kinds.All())
+	m.source = source.New(clients, kinds.Within(c.Cluster.Policies))
 	m.source.Refusals.Count, m.source.Refusals.Log = m.metrics.KindsRefused, log
 	if m.leader, err = leader.New(clients, c.LeaderElect, log); err != nil {
 		return err

@@ -2,8 +2,10 @@ package master
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/settings"
 )
 
@@ -20,6 +22,8 @@ func (m *master) publish(ctx context.Context) {
 	defer again.Stop()
 	for {
 		changed, err := m.publishOnce(ctx)
+		taken := config.DefaultNode().Settings() // others shape the logical network alone
+		changed = slices.DeleteFunc(changed, func(flag string) bool { _, is := taken[flag]; return !is })
 		switch {
 		case err == nil && len(changed) > 0:
 			m.log.Warn("the cluster's settings have changed: agents that have them from the master start again", "flags",

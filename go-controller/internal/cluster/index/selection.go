@@ -67,6 +67,9 @@ func (s *Selection) Subject() bool { return s.subjects > 0 }
 // Peer is true when any rule names these pods as the other side of connections.
 func (s *Selection) Peer() bool { return s.peers > 0 }
 
+// Pods lists the pods, sorted.
+func (s *Selection) Pods() []cluster.Name { return s.members.Sorted() }
+
 // Addresses lists the addresses of one family of the pods, sorted as text. The caller must not change the list.
 func (s *Selection) Addresses(is4 bool) []string { return s.addresses[side(is4)].list() }
 

@@ -14,13 +14,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 )
 
-// All are the rows of all kinds that the cluster is made of.
-func All() []Kind {
-	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR(), NetworkPolicy(),
-		ClusterNetworkPolicy(), NetworkDefinition(), UserNetwork(), MultiNetworkPolicy(), ClusterUserNetwork(), IPAMClaim()}
+// All are the rows of all kinds that the cluster is made of. Policies have the default limits:
+// Within decodes those of a cluster, with the limits of its master.
+func All() []Kind { return Within(config.DefaultPolicies()) }
+
+// Within are the rows of All, with these limits of policies.
+func Within(limits config.Policies) []Kind {
+	return []Kind{Node(), Namespace(), Pod(), Service(), EndpointSlice(), ServiceCIDR(), NetworkPolicy(limits),
+		ClusterNetworkPolicy(limits), NetworkDefinition(), UserNetwork(), MultiNetworkPolicy(limits),
+		ClusterUserNetwork(), IPAMClaim()}
 }
 
 // Node is the row of Nodes.
@@ -28,6 +34,7 @@ func Node() Kind {
 	return row(Kind{
 		Kind: cluster.KindNode, Resource: corev1.SchemeGroupVersion.WithResource("nodes"), ValidName: subdomain,
 		WatchedBy: []Daemon{Master, Agent}, AnnotatedBy: []Daemon{Master, Agent}, JudgedBy: []Daemon{Master},
+		SharedConditions: true, Reduce: reducedNode,
 	}, func(k kubernetes.Interface) api[*corev1.NodeList] { return k.CoreV1().Nodes() }, decodeNode)
 }
 
@@ -44,6 +51,7 @@ func Pod() Kind {
 	return row(Kind{
 		Kind: cluster.KindPod, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true,
 		ValidName: subdomain, WatchedBy: []Daemon{Master, Agent}, AnnotatedBy: []Daemon{Master}, Subresource: "status",
+		Reduce: reducedPod,
 	}, func(k kubernetes.Interface) api[*corev1.PodList] { return k.CoreV1().Pods("") }, decodePod)
 }
 
@@ -76,13 +84,15 @@ func ServiceCIDR() Kind {
 }
 
 // NetworkPolicy is the row of NetworkPolicies.
-func NetworkPolicy() Kind {
+func NetworkPolicy(limits config.Policies) Kind {
 	return row(Kind{
 		Kind: cluster.KindNetworkPolicy, Resource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
-		Namespaced: true, ValidName: subdomain, WatchedBy: []Daemon{Master},
+		Namespaced: true, ValidName: subdomain, WatchedBy: []Daemon{Master}, Limited: true,
 	}, func(k kubernetes.Interface) api[*networkingv1.NetworkPolicyList] {
 		return k.NetworkingV1().NetworkPolicies("")
-	}, decodePolicy)
+	}, func(p *networkingv1.NetworkPolicy) (*cluster.NetworkPolicy, []cluster.Problem) {
+		return decodePolicy(p, limitsOf(limits))
+	})
 }
 
 func subdomain(name string) []string { return validation.IsDNS1123Subdomain(name) }

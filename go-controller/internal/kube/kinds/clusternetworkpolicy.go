@@ -23,15 +23,13 @@ const (
 	reasonPolicyWildcard   = "WildcardNotServed"
 )
 
-// maxPolicyDomains is how many names of hosts a policy may have.
-const maxPolicyDomains = 256
-
 // maxClusterList is how many peers, protocols and networks the API allows in a list.
 const maxClusterList = 25
 
 // clusterPolicyDecoder is a ClusterNetworkPolicy being decoded.
 type clusterPolicyDecoder struct {
 	findings
+	limits                              policyLimits
 	out                                 *cluster.TieredPolicy
 	unknown                             []string // fields
 	closed                              bool     // every rule fails closed
@@ -41,10 +39,10 @@ type clusterPolicyDecoder struct {
 
 // decodeClusterPolicy takes what the API documents of a ClusterNetworkPolicy. A rule with anything else fails closed:
 // one that accepts accepts nothing, one that denies or passes denies everything.
-func decodeClusterPolicy(p *clusterPolicyObject) (*cluster.TieredPolicy, []cluster.Problem) {
-	d := &clusterPolicyDecoder{findings: findingsOf(cluster.KindClusterNetworkPolicy, p), unknown: p.unknown,
-		out: &cluster.TieredPolicy{Name: p.Name, UID: string(p.UID), Created: p.CreationTimestamp.Unix(),
-			Tier: cluster.PolicyTier(p.Spec.Tier), Priority: int(p.Spec.Priority)}}
+func decodeClusterPolicy(p *clusterPolicyObject, limits policyLimits) (*cluster.TieredPolicy, []cluster.Problem) {
+	d := &clusterPolicyDecoder{findings: findingsOf(cluster.KindClusterNetworkPolicy, p), limits: limits,
+		unknown: p.unknown, out: &cluster.TieredPolicy{Name: p.Name, UID: string(p.UID),
+			Created: p.CreationTimestamp.Unix(), Tier: cluster.PolicyTier(p.Spec.Tier), Priority: int(p.Spec.Priority)}}
 	if p.broken != nil {
 		d.bad(reasonPolicyUnreadable, "%.500v: the policy selects no pod", p.broken)
 		return d.out, d.problems
@@ -205,10 +203,11 @@ func (c *clusterRuleDecoder) listed(field string, length int) bool {
 }
 
 // within counts what all rules name.
-func (c *clusterRuleDecoder) within(field string, count *int, more, most int, what string) {
-	if *count += more; *count > most {
+func (c *clusterRuleDecoder) within(field string, count *int, more int, limit policyLimit) {
+	if *count += more; !limit.allows(*count) {
 		*count -= more
-		c.bad(reasonPolicySize, "%s: with it the policy has more than %d %s: divide the policy", field, most, what)
+		c.bad(reasonPolicySize, "%s: with it the policy has more than %d %s: %s", field, limit.most, limit.what,
+			limit.advice())
 	}
 }
 
@@ -253,7 +252,7 @@ func (c *clusterRuleDecoder) peer(field string, p v1alpha2.ClusterNetworkPolicyE
 			c.bad(reasonPolicySelector, "%s.nodes: %v", field, err)
 			return
 		}
-		c.within(field, &c.selectors, 1, maxPolicySelectors, "selectors")
+		c.within(field, &c.selectors, 1, c.limits.selectors)
 		c.out.Peers = append(c.out.Peers, cluster.PolicyPeer{Nodes: &nodes})
 	default:
 		pods, err := podsOf(p.Namespaces, p.Pods)
@@ -261,7 +260,7 @@ func (c *clusterRuleDecoder) peer(field string, p v1alpha2.ClusterNetworkPolicyE
 			c.bad(reasonPolicySelector, "%s.%v", field, err)
 			return
 		}
-		c.within(field, &c.selectors, 1, maxPolicySelectors, "selectors")
+		c.within(field, &c.selectors, 1, c.limits.selectors)
 		c.out.Peers = append(c.out.Peers, cluster.PolicyPeer{Pods: &pods})
 	}
 }
@@ -270,7 +269,7 @@ func (c *clusterRuleDecoder) networks(field string, list []v1alpha2.CIDR) {
 	if !c.listed(field, len(list)) {
 		return
 	}
-	c.within(field, &c.ranges, len(list), maxPolicyRanges, "ranges of addresses")
+	c.within(field, &c.ranges, len(list), c.limits.ranges)
 	for i, text := range list {
 		p, err := netip.ParsePrefix(string(text))
 		if err != nil || p.Addr().Is4In6() {
@@ -291,7 +290,7 @@ func (c *clusterRuleDecoder) domainNames(field string, list []v1alpha2.DomainNam
 	if !c.listed(field, len(list)) {
 		return
 	}
-	c.within(field, &c.domains, len(list), maxPolicyDomains, "names")
+	c.within(field, &c.domains, len(list), c.limits.domains)
 	for i, text := range list {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		if strings.HasPrefix(string(text), "*") {
@@ -316,8 +315,8 @@ func (c *clusterRuleDecoder) ports(list []v1alpha2.ClusterNetworkPolicyProtocol)
 		c.port(fmt.Sprintf("protocols[%d]", i), p)
 	}
 	c.out.Ports = mergedPorts(c.out.Ports)
-	c.within("protocols", &c.portCount, len(c.out.Ports), maxPolicyPorts, "ports")
+	c.within("protocols", &c.portCount, len(c.out.Ports), c.limits.ports)
 	if names := len(c.out.PortNames()); names > 0 {
-		c.within("protocols", &c.pairs, names*(1+len(c.out.Peers)), maxPolicyPairs, "pairs of a peer and the name of a port")
+		c.within("protocols", &c.pairs, names*(1+len(c.out.Peers)), c.limits.pairs)
 	}
 }

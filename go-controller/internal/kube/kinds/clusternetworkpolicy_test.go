@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
 
@@ -27,7 +28,7 @@ func clusterPolicy(t *testing.T, spec string) (*cluster.TieredPolicy, []cluster.
 			spec[field] = value
 		}
 	}
-	o, problems := kinds.ClusterNetworkPolicy().Decode(u)
+	o, problems := kinds.ClusterNetworkPolicy(config.DefaultPolicies()).Decode(u)
 	return o.(*cluster.TieredPolicy), problems
 }
 

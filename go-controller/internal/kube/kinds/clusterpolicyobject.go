@@ -12,18 +12,20 @@ import (
 	"sigs.k8s.io/network-policy-api/apis/v1alpha2"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // ClusterNetworkPolicy is the row of ClusterNetworkPolicies, which an API server has once its administrator installs
 // the kind.
-func ClusterNetworkPolicy() Kind {
+func ClusterNetworkPolicy(limits config.Policies) Kind {
 	version := schema.GroupVersion(v1alpha2.GroupVersion)
 	return dynamicRow(Kind{
 		Kind: cluster.KindClusterNetworkPolicy, Resource: version.WithResource("clusternetworkpolicies"),
 		ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, JudgedBy: []Daemon{Master},
+		Limited: true,
 	}, func(u *unstructured.Unstructured) (*cluster.TieredPolicy, []cluster.Problem) {
 		object := readClusterPolicy(u)
-		out, problems := decodeClusterPolicy(object)
+		out, problems := decodeClusterPolicy(object, limitsOf(limits))
 		out.Observed = object.observed
 		out.Problems = slices.DeleteFunc(slices.Clone(problems), func(p cluster.Problem) bool {
 			return p.Reason == reasonLogging // the rules are in effect all the same

@@ -38,7 +38,11 @@ type Kind struct {
 	AnnotatedBy []Daemon // who patches annotations of its objects
 	Subresource string   // through which annotations are patched, such as "status"; "" for the object itself
 	JudgedBy    []Daemon // who writes a condition into the status of its objects
-	ProtectedBy []Daemon // who adds and removes a finalizer of its objects
+	// SharedConditions tells that other programs write conditions of its objects, too, which a patch must leave. The
+	// conditions are those of Nodes in form, and the kind is not one of a CustomResourceDefinition: for these the API
+	// server knows no strategic merge patch.
+	SharedConditions bool
+	ProtectedBy      []Daemon // who adds and removes a finalizer of its objects
 	// ValidName lists what is wrong with the name of an object.
 	ValidName func(name string) []string
 	// New makes an empty object, NewList an empty list.
@@ -49,6 +53,11 @@ type Kind struct {
 	// Decode makes a cluster value of an object, and says what is wrong with the object. It returns nil for an object
 	// of another type.
 	Decode func(runtime.Object) (cluster.Object, []cluster.Problem)
+	// Limited tells that Decode leaves out what exceeds limits that the operator sets.
+	Limited bool
+	// Reduce is what a snapshot keeps of an object beside its metadata, as JSON has it: what the network depends on. Nil:
+	// the fields that package snapshot keeps of all kinds.
+	Reduce func(whole map[string]any) map[string]any
 }
 
 // APIVersion is what objects of the kind have as apiVersion.

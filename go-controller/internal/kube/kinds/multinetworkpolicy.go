@@ -11,6 +11,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/attachment"
 )
 
@@ -18,12 +19,14 @@ const reasonPolicyNetworks = "InvalidPolicyNetworks"
 
 // MultiNetworkPolicy is the row of MultiNetworkPolicies, which an API server has once its administrator installs the
 // kind.
-func MultiNetworkPolicy() Kind {
+func MultiNetworkPolicy(limits config.Policies) Kind {
 	version := schema.GroupVersion{Group: "k8s.cni.cncf.io", Version: "v1beta1"}
 	return dynamicRow(Kind{
 		Kind: cluster.KindMultiNetworkPolicy, Resource: version.WithResource("multi-networkpolicies"),
-		Namespaced: true, ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master},
-	}, decodeMultiPolicy)
+		Namespaced: true, ValidName: subdomain, Optional: true, WatchedBy: []Daemon{Master}, Limited: true,
+	}, func(u *unstructured.Unstructured) (*cluster.MultiNetworkPolicy, []cluster.Problem) {
+		return decodeMultiPolicy(u, limitsOf(limits))
+	})
 }
 
 // multiPolicy is what an object of the kind has. Its spec is that of a NetworkPolicy.
@@ -35,9 +38,12 @@ type multiPolicy struct {
 }
 
 // decodeMultiPolicy takes what the API documents of a MultiNetworkPolicy. A rule with anything else allows nothing.
-func decodeMultiPolicy(u *unstructured.Unstructured) (*cluster.MultiNetworkPolicy, []cluster.Problem) {
+func decodeMultiPolicy(
+	u *unstructured.Unstructured, limits policyLimits,
+) (*cluster.MultiNetworkPolicy, []cluster.Problem) {
 	out := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{Name: NameOf(u), UID: string(u.GetUID())}}
-	d := policyDecoder{findings: findingsOf(cluster.KindMultiNetworkPolicy, u), out: &out.NetworkPolicy}
+	d := policyDecoder{findings: findingsOf(cluster.KindMultiNetworkPolicy, u), limits: limits,
+		out: &out.NetworkPolicy}
 	var p multiPolicy
 	unknown, err := readStrictly(u, &p)
 	if err != nil {

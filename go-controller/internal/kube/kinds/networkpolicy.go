@@ -25,19 +25,10 @@ const (
 	reasonPolicySize     = "PolicyTooLarge"
 )
 
-// The most that one policy may name. Each selector costs an address set with the addresses of all pods that it selects.
-const (
-	maxPolicySelectors = 256
-	maxPolicyRanges    = 4096
-	maxPolicyPorts     = 1024
-	maxPolicyNames     = 64 // of ports, in all rules together: each costs sets for every number that pods have for it
-	maxPolicyRules     = 1024
-	maxPolicyPairs     = 4096 // of a peer and the name of a port: each costs address sets, or a part of an ACL
-)
-
 // policyDecoder is a policy being decoded. What is not valid or too much is left out: nothing is allowed because of it.
 type policyDecoder struct {
 	findings
+	limits                   policyLimits
 	out                      *cluster.NetworkPolicy
 	selectors, ranges, ports int // so far, as the next two
 	rules, pairs, names      int
@@ -48,8 +39,8 @@ type policyDecoder struct {
 }
 
 // decodePolicy takes what the API documents of a NetworkPolicy.
-func decodePolicy(p *networkingv1.NetworkPolicy) (*cluster.NetworkPolicy, []cluster.Problem) {
-	d := policyDecoder{findings: findingsOf(cluster.KindNetworkPolicy, p),
+func decodePolicy(p *networkingv1.NetworkPolicy, limits policyLimits) (*cluster.NetworkPolicy, []cluster.Problem) {
+	d := policyDecoder{findings: findingsOf(cluster.KindNetworkPolicy, p), limits: limits,
 		out: &cluster.NetworkPolicy{Name: NameOf(p), UID: string(p.UID)}}
 	d.spec(&p.Spec)
 	return d.out, d.problems
@@ -102,7 +93,7 @@ func (d *policyDecoder) knows(field string) bool {
 func (d *policyDecoder) rule(to *cluster.PolicyRules, field, side string, peers []networkingv1.NetworkPolicyPeer,
 	ports []networkingv1.NetworkPolicyPort,
 ) {
-	if !d.within(field, &d.rules, 1, maxPolicyRules, "rules") {
+	if !d.within(field, &d.rules, 1, d.limits.rules) {
 		return
 	}
 	if !d.knows(field) {
@@ -126,19 +117,19 @@ func (d *policyDecoder) rule(to *cluster.PolicyRules, field, side string, peers 
 		others += max(1, len(p.Addresses))
 	}
 	if names := len(rule.PortNames()); names > 0 &&
-		(!d.within(field+".ports", &d.names, names, maxPolicyNames, "names of ports") ||
-			!d.within(field+".ports", &d.pairs, names*others, maxPolicyPairs, "pairs of a peer and the name of a port")) {
+		(!d.within(field+".ports", &d.names, names, d.limits.names) ||
+			!d.within(field+".ports", &d.pairs, names*others, d.limits.pairs)) {
 		rule.Ports = slices.DeleteFunc(rule.Ports, func(p cluster.PolicyPort) bool { return p.Name != "" })
 	}
 	to.Rules = append(to.Rules, rule)
 }
 
 // within counts what a policy names. It is false when that is too much. The first time it is a Problem.
-func (d *policyDecoder) within(field string, count *int, more, most int, what string) bool {
-	if *count+more > most {
+func (d *policyDecoder) within(field string, count *int, more int, limit policyLimit) bool {
+	if !limit.allows(*count + more) {
 		if !d.tooLarge {
 			d.bad(reasonPolicySize, "%s: with it the policy has more than %d %s: it is left out and allows nothing, as "+
-				"all that follows and is too much; divide the policy", field, most, what)
+				"all that follows and is too much; %s", field, limit.most, limit.what, limit.advice())
 		}
 		d.tooLarge = true
 		return false
@@ -159,7 +150,7 @@ func (d *policyDecoder) peer(field string, p networkingv1.NetworkPolicyPeer) (ou
 		d.bad(reasonPolicyPeer, "%s: is empty, want ipBlock, podSelector or namespaceSelector: it allows nothing", field)
 		return out, false
 	}
-	if !d.within(field, &d.selectors, 1, maxPolicySelectors, "selectors") {
+	if !d.within(field, &d.selectors, 1, d.limits.selectors) {
 		return out, false
 	}
 	out.Pods = &cluster.PodSelector{}
@@ -200,11 +191,11 @@ func (d *policyDecoder) block(field string, b *networkingv1.IPBlock) (out []neti
 		}
 		without = append(without, p.Masked())
 	}
-	if len(without) > maxPolicyRanges {
-		return nil, d.within(field, &d.ranges, len(without), maxPolicyRanges, "ranges of addresses")
+	if !d.limits.ranges.allows(len(without)) {
+		return nil, d.within(field, &d.ranges, len(without), d.limits.ranges)
 	}
 	out = ipnet.Minus(all.Masked(), without)
-	return out, d.within(field, &d.ranges, max(1, len(out)), maxPolicyRanges, "ranges of addresses")
+	return out, d.within(field, &d.ranges, max(1, len(out)), d.limits.ranges)
 }
 
 func (d *policyDecoder) port(field string, p networkingv1.NetworkPolicyPort) (out cluster.PolicyPort, ok bool) {
@@ -238,7 +229,7 @@ func (d *policyDecoder) port(field string, p networkingv1.NetworkPolicyPort) (ou
 		d.bad(reasonPolicyPort, "%s.%s%s", field, why, left)
 		return out, false
 	}
-	return out, d.within(field, &d.ports, 1, maxPolicyPorts, "ports")
+	return out, d.within(field, &d.ports, 1, d.limits.ports)
 }
 
 // mergedPorts is the same ports in order, each once: ranges that overlap or touch are one.

@@ -7,6 +7,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // Whatever an object's author writes, few Problems are reported of it, and short ones. The last says that there are
@@ -18,7 +19,7 @@ func TestProblemsOfOneObjectAreFew(t *testing.T) {
 	peers := []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: strings.Repeat("é", many)}}}
 	peers = append(peers, make([]networkingv1.NetworkPolicyPeer, many)...)
 	p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{From: peers}}
-	_, problems := NetworkPolicy().Decode(p)
+	_, problems := NetworkPolicy(config.DefaultPolicies()).Decode(p)
 	if len(problems) != mostProblems+1 {
 		t.Fatalf("%d problems, want %d", len(problems), mostProblems+1)
 	}

@@ -38,10 +38,25 @@ type IgnoredKind struct {
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
-// Read reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json), from bundles and,
-// for
-// the path "-", from stdin. What is broken becomes an error that names file, document and line; the rest is read on.
+// Read is what files say of objects of the kinds.
 func Read(rows []kinds.Kind, paths []string, stdin io.Reader) *Manifests {
+	return Load(rows, paths, stdin).Decode(rows)
+}
+
+// Files is what was read from manifest files. The settings among them may have the limits with which they are to be
+// decoded.
+type Files struct{ read *reader }
+
+// Settings is what a master has published, nil if the ConfigMap is not among the objects.
+func (f Files) Settings() config.Settings { return f.read.out.Settings }
+
+// Decode decodes the objects with the limits of these rows, which are of the kinds that were loaded.
+func (f Files) Decode(rows []kinds.Kind) *Manifests { return f.read.result(rows) }
+
+// Load reads objects of the kinds from files, from directories (recursively: *.yaml, *.yml, *.json), from bundles and,
+// for the path "-", from stdin. What is broken becomes an error that names file, document and line. The rest is read
+// on.
+func Load(rows []kinds.Kind, paths []string, stdin io.Reader) Files {
 	r := &reader{kinds: rows, ignored: map[IgnoredKind]int{}, seen: map[cluster.Ref][]located{}}
 	for _, p := range paths {
 		if p == Stdin {
@@ -60,7 +75,7 @@ func Read(rows []kinds.Kind, paths []string, stdin io.Reader) *Manifests {
 			r.read(f, func() ([]byte, error) { return os.ReadFile(f) })
 		}
 	}
-	return r.result()
+	return Files{r}
 }
 
 // reader collects what was read so far.
@@ -74,6 +89,7 @@ type reader struct {
 // located is one object and where it was.
 type located struct {
 	at       place
+	raw      kinds.Object // nil unless its kind is Limited
 	object   cluster.Object
 	problems []cluster.Problem
 }
@@ -164,35 +180,51 @@ func (r *reader) warn(at place, w string) {
 	r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s: %s", at, w))
 }
 
+// within is the object with the limits of its kind's row.
+func (o located) within(rows []kinds.Kind) located {
+	if o.raw == nil {
+		return o
+	}
+	if k, ok := kinds.Find(rows, o.object.Ref().Kind); ok {
+		o.object, o.problems = k.Decode(o.raw)
+	}
+	return o
+}
+
 // result settles objects that were given more than once, and sorts everything.
-func (r *reader) result() *Manifests {
+func (r *reader) result(rows []kinds.Kind) *Manifests {
+	out := Manifests{Errors: slices.Clone(r.out.Errors), Warnings: slices.Clone(r.out.Warnings),
+		Settings: r.out.Settings}
 	refs := slices.SortedFunc(maps.Keys(r.seen), func(a, b cluster.Ref) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cluster.CompareNames(a.Name, b.Name))
 	})
 	for _, ref := range refs {
-		found := r.seen[ref]
+		var found []located
+		for _, o := range r.seen[ref] {
+			found = append(found, o.within(rows))
+		}
 		slices.SortFunc(found, func(a, b located) int { return a.at.compare(b.at) })
 		first := found[0]
 		if i := slices.IndexFunc(found, func(o located) bool { return !o.object.Equal(first.object) }); i >= 0 {
-			r.fail(fmt.Errorf("%s is given twice with different contents, want it once: %s and %s: neither is used",
-				ref, first.at, found[i].at))
+			out.Errors = append(out.Errors, fmt.Errorf("%s is given twice with different contents, want it once: "+
+				"%s and %s: neither is used", ref, first.at, found[i].at))
 			continue
 		}
 		if len(found) > 1 {
-			r.out.Warnings = append(r.out.Warnings,
+			out.Warnings = append(out.Warnings,
 				fmt.Sprintf("%s is given twice with the same contents: %s and %s", ref, first.at, found[1].at))
 		}
-		r.out.Objects = append(r.out.Objects, first.object)
-		r.out.Problems = append(r.out.Problems, first.problems...)
+		out.Objects = append(out.Objects, first.object)
+		out.Problems = append(out.Problems, first.problems...)
 	}
 	for k, n := range r.ignored {
 		k.Count = n
-		r.out.Ignored = append(r.out.Ignored, k)
+		out.Ignored = append(out.Ignored, k)
 	}
-	slices.SortFunc(r.out.Ignored, func(a, b IgnoredKind) int {
+	slices.SortFunc(out.Ignored, func(a, b IgnoredKind) int {
 		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
 	})
-	return &r.out
+	return &out
 }
 
 // errNotAnObject tells that a document has no kind.

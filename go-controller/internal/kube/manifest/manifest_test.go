@@ -313,3 +313,31 @@ func FuzzManifests(f *testing.F) {
 		}
 	})
 }
+
+// What was read can be decoded with the limits that the settings among it ask for, and again with others.
+func TestLimitsOfPolicies(t *testing.T) {
+	const text = `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: np, namespace: shop}
+spec: {podSelector: {}, ingress: [{}, {}, {}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: northbound-settings, namespace: kube-system}
+data: {max-policy-rules: "2"}
+`
+	read := manifest.Load(kinds.All(), []string{manifest.Stdin}, strings.NewReader(text))
+	if got := read.Settings()["max-policy-rules"]; got != "2" {
+		t.Errorf("max-policy-rules %q, want 2", got)
+	}
+	for limit, want := range map[int]int{2: 2, 1: 1, 0: 3} {
+		m := read.Decode(kinds.Within(config.Policies{MaxRules: limit}))
+		if len(m.Objects) != 1 || len(m.Errors) != 0 {
+			t.Fatalf("objects %v, errors %v", refs(m), m.Errors)
+		}
+		np, ok := m.Objects[0].(*cluster.NetworkPolicy)
+		if !ok || len(np.Ingress.Rules) != want || (len(m.Problems) == 1) != (want < 3) {
+			t.Errorf("limit %d: %+v, problems %v, want %d rules", limit, m.Objects[0], m.Problems, want)
+		}
+	}
+}

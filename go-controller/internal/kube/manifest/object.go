@@ -117,7 +117,11 @@ func (r *reader) decode(at place, js []byte, k kinds.Kind) {
 		return
 	}
 	o, problems := k.Decode(obj)
-	r.seen[o.Ref()] = append(r.seen[o.Ref()], located{at, o, problems})
+	found := located{at: at, object: o, problems: problems}
+	if k.Limited {
+		found.raw = obj
+	}
+	r.seen[o.Ref()] = append(r.seen[o.Ref()], found)
 }
 
 // validName accepts the names that an API server accepts: the names of rows are made of them.

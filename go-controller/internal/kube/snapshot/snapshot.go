@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
@@ -63,44 +62,22 @@ func reduced(k kinds.Kind, o runtime.Object) (object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a %T: %w", o, err)
 	}
-	out := object{"apiVersion": k.APIVersion(), "kind": string(k.Kind), "metadata": metadata(part(raw, "metadata"))}
-	switch k.Kind {
-	case cluster.KindPod:
-		out["spec"], out["status"] = podSpec(part(raw, "spec")), only(part(raw, "status"), "phase", "podIP", "podIPs",
-			"hostIP", "hostIPs", "conditions", "startTime")
-	case cluster.KindNode:
-		out["spec"] = only(part(raw, "spec"), "podCIDR", "podCIDRs", "taints", "unschedulable")
-		out["status"] = only(part(raw, "status"), "addresses", "conditions")
-	default: // kinds of the network
-		for _, field := range kept() {
-			if v, ok := raw[field]; ok {
-				out[field] = v
-			}
-		}
+	out := object{"apiVersion": k.APIVersion(), "kind": string(k.Kind), "metadata": metadata(kinds.Part(raw, "metadata"))}
+	rest := kinds.Only(raw, kept()...)
+	if k.Reduce != nil {
+		rest = k.Reduce(raw)
 	}
+	maps.Copy(out, rest)
 	return out, nil
 }
 
 // kept lists what kinds of the network have besides metadata. All of it is about the network.
 func kept() []string { return []string{"spec", "status", "addressType", "endpoints", "ports"} }
 
-// part is an object within an object; empty if there is none.
-func part(o object, field string) object {
-	p, _ := o[field].(object)
-	return p
-}
-
-// only is an object with these fields alone.
-func only(o object, fields ...string) object {
-	out := maps.Clone(o)
-	maps.DeleteFunc(out, func(field string, _ any) bool { return !slices.Contains(fields, field) })
-	return out
-}
-
 func metadata(o object) object {
-	out := only(o, "name", "namespace", "uid", "labels", "annotations", "creationTimestamp", "deletionTimestamp",
+	out := kinds.Only(o, "name", "namespace", "uid", "labels", "annotations", "creationTimestamp", "deletionTimestamp",
 		"generation")
-	if all := part(out, "annotations"); all != nil {
+	if all := kinds.Part(out, "annotations"); all != nil {
 		own := maps.Clone(all)
 		maps.DeleteFunc(own, func(key string, _ any) bool { return !network(key) })
 		out["annotations"] = own
@@ -114,24 +91,6 @@ func network(key string) bool {
 		annotation.DefaultNetwork, annotation.NetworkStatus, annotation.PolicyNetworks, annotation.PodMacvlan,
 		"kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"}
 	return slices.Contains(keys, key) || strings.HasPrefix(key, "k8s.ovn.org/") || strings.HasPrefix(key, "northbound.io/")
-}
-
-// podSpec has of containers the name and the ports.
-func podSpec(spec object) object {
-	out := only(spec, "nodeName", "hostNetwork", "containers", "initContainers")
-	for _, field := range []string{"containers", "initContainers"} {
-		list, _ := out[field].([]any)
-		var reduced []any
-		for _, c := range list {
-			if whole, ok := c.(object); ok {
-				reduced = append(reduced, only(whole, "name", "ports", "restartPolicy"))
-			}
-		}
-		if reduced != nil {
-			out[field] = reduced
-		}
-	}
-	return out
 }
 
 // Settings is the published settings in an object of a manifest, or nil if it is another object.

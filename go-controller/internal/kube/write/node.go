@@ -24,10 +24,10 @@ func taintsBody(p allocate.Patch) ([]byte, error) {
 	return json.Marshal(operations)
 }
 
-// nodeStatusBody is a strategic merge patch that puts a condition into a Node's status. The API server merges it by its
-// type: the kubelet writes others all the time, so a patch that names them would often be late. It is refused for
-// another Node of the same name.
-func nodeStatusBody(p allocate.Patch) ([]byte, error) {
+// sharedStatusBody is a strategic merge patch that puts a condition into a status whose other conditions are those of
+// other programs. The API server merges it by its type: a kubelet writes others all the time, so a patch that names
+// them would often be late. It is refused for another object of the same name.
+func sharedStatusBody(p allocate.Patch) ([]byte, error) {
 	c, now := p.Status.Condition, time.Now().UTC().Format(time.RFC3339)
 	status := corev1.ConditionFalse
 	if c.True {

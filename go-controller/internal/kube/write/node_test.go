@@ -67,7 +67,7 @@ func TestPatchesOfANode(t *testing.T) {
 		for _, want := range []string{"node-subnets", `{"op":"remove","path":"/spec/taints/0","value":null}`,
 			`"metadata":{"uid":"u"}`, `"status":"False","type":"NetworkUnavailable"`} {
 			if !strings.Contains(sent, want) {
-				return sent
+				return "got " + sent
 			}
 		}
 		return ""

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
-	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/client"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/kinds"
 )
@@ -36,8 +35,8 @@ func Patch(ctx context.Context, c *client.Clients, rows []kinds.Kind, p allocate
 		build, k.Subresource = finalizersBody, ""
 	case len(p.Taints) > 0:
 		build = taintsBody
-	case p.Status != nil && p.Ref.Kind == cluster.KindNode:
-		build, patchType, k.Subresource = nodeStatusBody, types.StrategicMergePatchType, "status"
+	case p.Status != nil && k.SharedConditions:
+		build, patchType, k.Subresource = sharedStatusBody, types.StrategicMergePatchType, "status"
 	case p.Claim != nil:
 		build, k.Subresource = claimBody, "status"
 	case p.Status != nil:
@@ -142,8 +141,9 @@ func patchBody(p allocate.Patch) ([]byte, error) {
 // overtaken tells whether an object is not as the master has found it: the API server could not apply the patch. It
 // gives no more of a reason than its status. A validation names the kind, and a webhook itself. A merge patch for
 // another object of the same name is a conflict.
-func overtaken(p allocate.Patch, err error) bool {
-	if p.Ref.Kind == cluster.KindNode && p.Status != nil && (apierrors.IsConflict(err) || otherUID(err)) {
+func overtaken(rows []kinds.Kind, p allocate.Patch, err error) bool {
+	k, _ := kinds.Find(rows, p.Ref.Kind)
+	if k.SharedConditions && p.Status != nil && (apierrors.IsConflict(err) || otherUID(err)) {
 		return true
 	}
 	var status apierrors.APIStatus

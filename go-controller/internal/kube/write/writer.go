@@ -29,7 +29,7 @@ const (
 
 	// Attempts at a time. First attempts and later ones do not compete. An attempt that takes longer than slowAfter gives
 	// its place to the next, so that an object that a webhook delays delays no other. There are at most maxSlow such
-	// attempts. Each takes a connection. client-go keeps 25 idle ones, so there are no more places than that.
+	// attempts. Each takes a connection. client-go keeps 25 idle ones: enough for all first attempts at a time.
 	firstPlaces = 24
 	laterPlaces = 16
 	slowAfter   = 500 * time.Millisecond
@@ -214,7 +214,8 @@ func (w *Writer) attempt(ctx context.Context, s subject) {
 	if err == nil {
 		err = Patch(ctx, w.clients, w.kinds, p)
 	}
-	again := err != nil && notLeader == nil && !overtaken(p, err) && !apierrors.IsNotFound(err)
+	late := overtaken(w.kinds, p, err)
+	again := err != nil && notLeader == nil && !late && !apierrors.IsNotFound(err)
 	w.mu.Lock()
 	delete(w.busy, s)
 	_, newer := w.pending[s]
@@ -227,7 +228,7 @@ func (w *Writer) attempt(ctx context.Context, s subject) {
 	case err == nil:
 		w.metrics.Patches.WithLabelValues(kind, "ok").Inc()
 		w.retries.forget(s)
-	case overtaken(p, err):
+	case late:
 		// The object has changed since. The event of that leads to another patch, if any is needed.
 		w.metrics.Patches.WithLabelValues(kind, "overtaken").Inc()
 		w.retries.forget(s)
