@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -89,14 +90,30 @@ func wrap(indent, text string) string {
 	return out.String() + line + "\n"
 }
 
-// Every tool has examples. Those of tools whose arguments this program passes on are accepted on the other end.
+// The help of every command has examples, each of which is of that command.
+func TestHelpHasExamples(t *testing.T) {
+	for _, c := range newApp().Commands {
+		help, stderr, code := run(t, c.Name, "--help")
+		_, examples, found := strings.Cut(help, "Examples:\n")
+		examples, _, _ = strings.Cut(examples, "\n\n")
+		lines := strings.Split(strings.TrimSpace(examples), "\n")
+		if code != 0 || !found {
+			t.Errorf("%s --help has no examples: exit code %d, %s\n%s", c.Name, code, stderr, help)
+			continue
+		}
+		for _, line := range lines {
+			words := strings.Fields(line)
+			if !strings.HasPrefix(strings.TrimSpace(line), "kubectl northbound ") || !slices.Contains(words[2:], c.Name) {
+				t.Errorf("%s --help has the example %q", c.Name, line)
+			}
+		}
+	}
+}
+
+// Examples of tools whose arguments this program passes on are accepted on the other end.
 func TestExamples(t *testing.T) {
 	for _, tool := range diagnostics.Tools() {
-		all := examples()[tool.Name]
-		if len(all) == 0 {
-			t.Errorf("%s has no example", tool.Name)
-		}
-		for _, example := range all {
+		for _, example := range examples()[tool.Name] {
 			if special()[tool.Name] != nil {
 				continue
 			}

@@ -57,7 +57,7 @@ func argumentsOf(t diagnostics.Tool) string {
 	case t.Name == "tcpdump":
 		return "[NAMESPACE/]POD [-w FILE] [OPTIONS] [EXPRESSION]"
 	case t.Name == "explain":
-		return "KIND/NAME [OPTIONS]"
+		return "KIND/NAME|--row=UUID|--acl=LINE [OPTIONS]"
 	case t.Name == "trace":
 		return "[NAMESPACE/]POD DESTINATION[:PORT[/PROTOCOL]] [OPTIONS]"
 	case t.Targets != nil && t.Place == diagnostics.Node:

@@ -37,7 +37,7 @@ func runApprove(c *cli.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	objects, _, err := liveObjects(ctx, m.Kubernetes, log)
+	objects, _, err := liveObjects(ctx, m.Kubernetes, m.Cluster.Policies, log)
 	if err != nil {
 		return err
 	}

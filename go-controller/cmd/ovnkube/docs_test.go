@@ -51,6 +51,27 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// TestExampleManifests translates the manifests that pages tell readers to apply: nothing is wrong with any of them.
+func TestExampleManifests(t *testing.T) {
+	const nodes = "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n" +
+		"{apiVersion: v1, kind: Node, metadata: {name: n2}}\n"
+	files, err := filepath.Glob(filepath.Join(docsDir, "*.yaml"))
+	if err != nil || len(files) < 7 {
+		t.Fatalf("%d manifests, %v; want 7 or more", len(files), err)
+	}
+	for _, f := range files {
+		all := readFile(t, f)
+		if !strings.Contains(all, "kind: Node,") {
+			all += "\n---\n" + nodes
+		}
+		out := ovnkube(t.Context(), strings.NewReader(all), "translate", "-f", "-", "--cluster-subnets",
+			"10.128.0.0/14/23,fd01::/48/64")
+		if out.exit != 0 || out.stderr != "" {
+			t.Errorf("translating %s: %s", f, out)
+		}
+	}
+}
+
 // step is a command in a page with the output that the page shows.
 type step struct{ command, output string }
 
@@ -96,7 +117,7 @@ func newShell(t *testing.T, remote string) shell {
 	if err := os.Symlink(self, filepath.Join(bin, "ovnkube")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cluster.yaml", "policies.yaml"} {
+	for _, name := range []string{"cluster.yaml", "policies.yaml", "networks.yaml"} {
 		examples, err := os.ReadFile(filepath.Join(docsDir, name))
 		if err != nil {
 			t.Fatal(err)

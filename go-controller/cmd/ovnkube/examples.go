@@ -24,6 +24,7 @@ func examples() []string {
 		"approve --digest DIGEST",
 		"explain svc/web -n shop",
 		"explain pod/web-1 -n shop -o json",
+		"explain --row 04541828-70be-5a0f-a0e0-3a33dd807c8a",
 		"explain --acl - < ovn-controller.log",
 		"policy check shop/web-1 svc/shop/db:5432",
 		"policy check shop/web-1 192.0.2.7:443 -f cluster.yaml",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,45 +30,69 @@ type explanation interface {
 
 // explainer explains objects of one kind.
 type explainer struct {
-	kind, argument string // as on the command line
-	noun           string // the kind in texts
+	owns           names.Kind // of the rows' owners; "" where objects of several kinds are explained
+	kind, argument string     // as on the command line
+	noun           string     // the kind in texts
+	usage          string     // "" when it is by rows alone that the kind is explained
 	explain        func(c *core.Core, name string, problems []cluster.Problem) (explanation, error)
 }
 
-// optionalNamespace is the argument for a kind that has objects with a namespace, and without.
-const optionalNamespace = "[NAMESPACE/]NAME"
+// Arguments for kinds with a namespace, and for those that have objects with a namespace and without.
+const (
+	namespaced        = "NAMESPACE/NAME"
+	optionalNamespace = "[NAMESPACE/]NAME"
+)
 
 // explainers lists what explain takes, services first.
 func explainers() []explainer {
-	service := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
-		return explain.OfService(c, cluster.ParseName(name), problems)
+	special := map[names.Kind]explainer{
+		names.KindPod: {argument: namespaced, explain: explainPod,
+			usage: "show the Northbound rows of a pod, which policies select it, and what they leave open"},
+		names.KindPolicy:        explainPolicies(names.KindPolicy, namespaced),
+		names.KindClusterPolicy: explainPolicies(names.KindClusterPolicy, "NAME"),
+		names.KindMultiPolicy:   explainPolicies(names.KindMultiPolicy, namespaced),
+		names.KindSelector:      {argument: "HASH"},
+		names.KindExit:          {argument: "NETWORK/NODE"},
 	}
-	out := []explainer{{"svc", "NAMESPACE/NAME", "service", service}}
+	out := []explainer{{owns: names.KindService, kind: "svc", argument: namespaced, noun: "service",
+		explain: explainService,
+		usage:   "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"}}
 	for _, k := range names.Kinds() {
-		argument := "NAME"
-		switch k {
-		case names.KindService:
+		if k == names.KindService {
 			continue
-		case names.KindPod, names.KindPolicy, names.KindMultiPolicy:
-			argument = "NAMESPACE/NAME"
-		case names.KindSelector:
-			argument = "HASH"
-		case names.KindExit:
-			argument = "NETWORK/NODE"
 		}
-		kind := strings.ToLower(string(k))
-		out = append(out, explainer{kind, argument, kind,
-			func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
-				if k == names.KindPod {
-					return reach.OfPod(c, cluster.ParseName(name), problems)
-				}
+		e := special[k]
+		e.owns, e.kind = k, strings.ToLower(string(k))
+		e.noun, e.argument = e.kind, cmp.Or(e.argument, "NAME")
+		if e.explain == nil {
+			e.explain = func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
 				return explain.OfOwner(c, nb.Owner{Kind: k, Name: name}, problems)
-			}})
+			}
+		}
+		out = append(out, e)
 	}
-	network := func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
-		return explain.OfNetwork(c, cluster.ParseName(name), problems)
-	}
-	return append(out, explainer{"network", optionalNamespace, "network", network})
+	return append(out, explainer{kind: "network", argument: optionalNamespace, noun: "network", explain: explainNetwork})
+}
+
+func explainService(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+	return explain.OfService(c, cluster.ParseName(name), problems)
+}
+
+func explainPod(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+	return reach.OfPod(c, cluster.ParseName(name), problems)
+}
+
+func explainNetwork(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+	return explain.OfNetwork(c, cluster.ParseName(name), problems)
+}
+
+// explainPolicies explains a kind of policies.
+func explainPolicies(k names.Kind, argument string) explainer {
+	return explainer{argument: argument, usage: "show the Northbound rows of a " + strings.ToLower(string(k)) +
+		", which pods it selects, and which its rules match",
+		explain: func(c *core.Core, name string, problems []cluster.Problem) (explanation, error) {
+			return reach.OfPolicy(c, k, name, problems)
+		}}
 }
 
 func explainCommand() *cli.Command {
@@ -78,21 +103,27 @@ func explainCommand() *cli.Command {
 		commands = append(commands, flagsAnywhere(e.command()))
 	}
 	return &cli.Command{
-		Name:            "explain",
-		Usage:           "explain how the network serves an object, or a line that an ACL logged",
-		UsageText:       "ovnkube explain KIND NAME\novnkube explain KIND/NAME\novnkube explain --acl LINE",
+		Name:  "explain",
+		Usage: "explain how the network serves an object, why a row is there, or a line that an ACL logged",
+		UsageText: "ovnkube explain KIND NAME\novnkube explain KIND/NAME\novnkube explain --row UUID\n" +
+			"ovnkube explain --acl LINE",
 		HideHelpCommand: true,
 		Subcommands:     commands,
-		Flags:           slices.Concat([]cli.Flag{aclFlag()}, explainFlags()),
+		Flags:           slices.Concat([]cli.Flag{aclFlag(), rowFlag()}, explainFlags()),
 		Before: func(c *cli.Context) error {
 			if c.NArg() > 0 && c.NumFlags() > 0 { // the kind's own flags would hide them
-				return usageError{errors.New("explain: flags follow the kind: want KIND NAME [FLAGS], or --acl LINE alone")}
+				return usageError{errors.New("explain: flags follow the kind: want KIND NAME [FLAGS], or --row or --acl alone")}
 			}
 			return nil
 		},
 		Action: func(c *cli.Context) error {
-			if c.IsSet("acl") && c.NArg() == 0 {
+			switch {
+			case c.IsSet("acl") && c.IsSet("row"):
+				return usageError{errors.New("explain: want --row or --acl, not both")}
+			case c.IsSet("acl") && c.NArg() == 0:
 				return explainACL(c)
+			case c.IsSet("row") && c.NArg() == 0:
+				return explainRow(c)
 			}
 			want := "want one of " + strings.Join(kinds, ", ")
 			if c.NArg() > 0 {
@@ -111,7 +142,7 @@ func explainCommand() *cli.Command {
 func (e explainer) command() *cli.Command {
 	out := &cli.Command{
 		Name:      e.kind,
-		Usage:     "show the Northbound rows of the " + e.noun,
+		Usage:     cmp.Or(e.usage, "show the Northbound rows of the "+e.noun),
 		ArgsUsage: e.argument,
 		Description: "Without -f, reads the " + e.noun + " from the cluster and compares its rows with the Northbound " +
 			"database.\nWith -f, reads the " + e.noun + " from manifests and asks no server.\n\n" +
@@ -122,15 +153,9 @@ func (e explainer) command() *cli.Command {
 		Action:       e.run,
 	}
 	out.Aliases = aliases(e.kind)
-	if e.argument == "NAMESPACE/NAME" {
+	if e.argument == namespaced {
 		out.Flags = append(out.Flags, &cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
 			Usage: "`NAMESPACE` of the " + e.noun + ", unless the name has it"})
-	}
-	if e.kind == "svc" {
-		out.Usage = "show a service's addresses and ports, which endpoints serve and why, and its Northbound rows"
-	}
-	if e.noun == strings.ToLower(string(names.KindPod)) {
-		out.Usage = "show the Northbound rows of a pod, which policies select it, and what they leave open"
 	}
 	return out
 }
@@ -214,7 +239,7 @@ func (e explainer) name(c *cli.Context) (string, error) {
 		given = n + "/" + given
 	}
 	ns, name, namespaced := strings.Cut(given, "/")
-	wrong := namespaced != (e.argument != "NAME") && e.argument != optionalNamespace
+	wrong := namespaced != strings.Contains(e.argument, "/") && e.argument != optionalNamespace
 	if wrong || ns == "" || namespaced && name == "" || strings.Contains(name, "/") {
 		return "", usageError{fmt.Errorf("explain %s: %q: %s", e.kind, given, want)}
 	}
@@ -229,6 +254,26 @@ func (e explainer) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return explainWith(c, func(core *core.Core, v nb.View, problems []cluster.Problem) (printable, error) {
+		return e.compared(core, v, n, problems)
+	})
+}
+
+// compared explains an object, and compares its rows with the database, unless v is nil.
+func (e explainer) compared(c *core.Core, v nb.View, name string, problems []cluster.Problem) (explanation, error) {
+	x, err := e.explain(c, name, problems)
+	if err != nil || v == nil {
+		return x, err
+	}
+	return x, x.Compare(c, v)
+}
+
+// explaining explains something. The view is the Northbound database, nil where manifests are explained. The problems
+// are those of all objects.
+type explaining func(*core.Core, nb.View, []cluster.Problem) (printable, error)
+
+// explainWith prints an explanation, of the cluster or of manifests.
+func explainWith(c *cli.Context, explain explaining) error {
 	write, err := printer(c, asText)
 	if err != nil {
 		return err
@@ -245,7 +290,7 @@ func (e explainer) run(c *cli.Context) error {
 		warnTCP(c, "--nb-address", m.NB.Addresses)
 		ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 		defer cancel()
-		x, err := e.live(ctx, c, m, n, log)
+		x, err := explain.live(ctx, c, m, log)
 		if err != nil {
 			return err
 		}
@@ -254,27 +299,25 @@ func (e explainer) run(c *cli.Context) error {
 	objects, broken := manifests(c)
 	made := offline.New(m.Cluster, objects)
 	warnOfNames(c, made)
-	x, err := e.explain(made.Core, n, made.Problems)
+	x, err := explain(made.Core, nil, made.Problems)
 	if err == nil {
 		err = write(x)
 	}
 	return errors.Join(broken, err)
 }
 
-// live explains an object of the cluster and compares its rows with the Northbound database.
-func (e explainer) live(
-	ctx context.Context, c *cli.Context, m config.Master, n string, log *slog.Logger,
-) (x explanation, err error) {
-	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
+// live explains something in a cluster whose objects and Northbound database it reads.
+func (e explaining) live(
+	ctx context.Context, c *cli.Context, m config.Master, log *slog.Logger,
+) (x printable, err error) {
+	objects, problems, err := liveObjects(ctx, m.Kubernetes, m.Cluster.Policies, log)
 	if err != nil {
 		return nil, err
 	}
 	_, err = beside(ctx, c, m, objects, log, func(want *offline.Cluster, session *ovsdb.Session) error {
 		var err error
-		if x, err = e.explain(want.Core, n, slices.Concat(problems, want.Problems)); err != nil {
-			return err
-		}
-		return x.Compare(want.Core, session.View())
+		x, err = e(want.Core, session.View(), slices.Concat(problems, want.Problems))
+		return err
 	})
 	return x, err
 }

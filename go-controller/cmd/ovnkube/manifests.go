@@ -43,20 +43,26 @@ func manifestsIn(c *cli.Context, files []string) ([]cluster.Object, error) {
 	return m.Objects, errors.Join(errs...)
 }
 
-// readManifests reads files once: standard input is there only once.
+// readManifests is what files say. Policies are decoded with the limits that the flags have, so published settings must
+// be adopted before.
 func readManifests(c *cli.Context, files []string) *manifest.Manifests {
+	return loadManifests(c, files).Decode(kinds.Within(policyLimits(c)))
+}
+
+// loadManifests reads files once: standard input is there only once.
+func loadManifests(c *cli.Context, files []string) manifest.Files {
 	key := "manifests " + strings.Join(files, "\x00")
-	if m, ok := c.App.Metadata[key].(*manifest.Manifests); ok {
+	if m, ok := c.App.Metadata[key].(manifest.Files); ok {
 		return m
 	}
-	m := manifest.Read(kinds.All(), files, c.App.Reader)
+	m := manifest.Load(kinds.All(), files, c.App.Reader)
 	c.App.Metadata[key] = m
 	return m
 }
 
 // adoptManifests sets the flags that are unset from the settings among manifests, if a snapshot of a cluster has them.
 func adoptManifests(c *cli.Context, files []string) error {
-	return adopt(c, readManifests(c, files).Settings, clusterSettings())
+	return adopt(c, loadManifests(c, files).Settings(), clusterSettings())
 }
 
 // noArguments refuses arguments that are not flags: usually files without -f. The library would ignore all flags

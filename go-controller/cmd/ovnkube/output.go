@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -28,18 +29,22 @@ func outputFlag(value, formats string) cli.Flag {
 
 // printableFlag chooses the format of a printable. human is asText or asTable; others are further formats of a command.
 func printableFlag(human, others string) cli.Flag {
-	if others == "" {
-		return outputFlag(human, human+", json or yaml")
+	readable := human
+	if human == asText {
+		readable += " (or " + asTable + ")"
 	}
-	return outputFlag(human, human+", json, yaml "+others)
+	if others == "" {
+		return outputFlag(human, readable+", json or yaml")
+	}
+	return outputFlag(human, readable+", json, yaml "+others)
 }
 
-// printer reads the flag of printableFlag, which the command may lack. Several printables in one output are several
-// documents.
+// printer reads the flag of printableFlag, which the command may lack. Every command accepts asTable, so that a script
+// can ask all commands for the same formats. Several printables in one output are several documents.
 func printer(c *cli.Context, human string) (write func(printable) error, err error) {
 	w, documents := c.App.Writer, 0
 	switch format := c.String("output"); format {
-	case human, "":
+	case human, asTable, "":
 		return func(p printable) error { return p.WriteText(w) }, nil
 	case "json":
 		return func(p printable) error { return p.WriteJSON(w) }, nil
@@ -68,4 +73,14 @@ func writeYAML(w io.Writer, p printable, another bool) error {
 	}
 	_, err = w.Write(text)
 	return err
+}
+
+// writeJSON writes a value as JSON, for WriteJSON of a printable.
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return nil
 }

@@ -90,7 +90,7 @@ func runPlan(c *cli.Context) error {
 	var broken error // of the manifests
 	if live {
 		var problems []cluster.Problem
-		if objects, problems, err = liveObjects(ctx, m.Kubernetes, log); err != nil {
+		if objects, problems, err = liveObjects(ctx, m.Kubernetes, m.Cluster.Policies, log); err != nil {
 			return err
 		}
 		for _, p := range problems {
@@ -128,7 +128,7 @@ func warn(w io.Writer, what any) { fmt.Fprintln(w, "ovnkube: warning:", what) }
 
 // liveObjects lists the cluster's objects, and the problems of single objects, from the API server.
 func liveObjects(
-	ctx context.Context, k config.Kubernetes, log *slog.Logger,
+	ctx context.Context, k config.Kubernetes, limits config.Policies, log *slog.Logger,
 ) ([]cluster.Object, []cluster.Problem, error) {
 	clients, err := client.New(k, "northbound-plan")
 	if err != nil {
@@ -139,7 +139,7 @@ func liveObjects(
 	}
 	var objects []cluster.Object
 	var problems []cluster.Problem
-	for _, k := range kinds.WatchedBy(kinds.All(), kinds.Master) {
+	for _, k := range kinds.WatchedBy(kinds.Within(limits), kinds.Master) {
 		listed, wrong, err := kubesource.List[cluster.Object](ctx, clients, k)
 		if err != nil {
 			return nil, nil, err

@@ -152,7 +152,7 @@ func reachable(c *cli.Context, ask func(*reach.Cluster) error) (broken, err erro
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	objects, problems, err := liveObjects(ctx, m.Kubernetes, log)
+	objects, problems, err := liveObjects(ctx, m.Kubernetes, m.Cluster.Policies, log)
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func oldAndNew(
 	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
-	old, problems, err := liveObjects(ctx, kubernetesConfig(c), log)
+	old, problems, err := liveObjects(ctx, kubernetesConfig(c), cfg.Policies, log)
 	for _, p := range problems {
 		warn(c.App.ErrWriter, p)
 	}

@@ -36,6 +36,8 @@ func TestAllowed(t *testing.T) {
 			"ovnkube tcpdump shop/web-1 -n (host 192.0.2.1 or net 10.0.0.0/8) and not ip6 host fd00::1"},
 		{Node, "tcpdump", "shop/web-1 -l -c 3 -w - tcp port 80", "ovnkube tcpdump shop/web-1 -l -c 3 -w - tcp port 80"},
 		{Master, "explain", "svc/web -n shop", "ovnkube explain svc/web -n shop"},
+		{Master, "explain", "--row=04541828-70be-5a0f-a0e0-3a33dd807c8a -o json",
+			"ovnkube explain --row=04541828-70be-5a0f-a0e0-3a33dd807c8a -o json"},
 		{Master, "policy", "check shop/a svc/shop/b:80", "ovnkube policy check shop/a svc/shop/b:80"},
 		{Database, "nbctl", "--bare list Logical_Switch", "ovn-nbctl --timeout=30 --no-leader-only --dry-run " +
 			"--db=unix:/run/ovn/ovnnb_db.sock --bare list Logical_Switch"},

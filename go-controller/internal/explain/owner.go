@@ -46,6 +46,12 @@ func OfOwner(c *core.Core, o nb.Owner, problems []cluster.Problem) (*Owner, erro
 	return out, nil
 }
 
+// OfVanished explains rows whose owner is no longer there. Compare finds them.
+func OfVanished(o nb.Owner) *Owner {
+	return &Owner{Kind: string(o.Kind), Name: o.Name, owner: o, Rows: Rows{},
+		Problems: []string{"there is no such object any more: the master removes its rows"}}
+}
+
 // Compare tells how the rows are in a database.
 func (e *Owner) Compare(c *core.Core, v nb.View) error { return e.Rows.compare(c, e.owner, v) }
 

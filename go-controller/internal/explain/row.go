@@ -21,6 +21,15 @@ type Row struct {
 	key nb.Key
 }
 
+// String prints the row in one line, for a person.
+func (r Row) String() string {
+	line := fmt.Sprintf("%s %s  %s", r.Table, r.Name, r.UUID)
+	if r.State != "" {
+		line += "  " + string(r.State)
+	}
+	return line
+}
+
 // State is how a row compares with a database.
 type State string
 
@@ -55,10 +64,19 @@ func (rows *Rows) compare(c *core.Core, o nb.Owner, v nb.View) error {
 	if err != nil {
 		return err
 	}
+	deleted := map[nb.Ref]bool{} // such as a second row with the same mark
+	for _, rc := range plan.Rows {
+		if rc.Verb == nb.Delete {
+			deleted[rc.Ref()] = true
+		}
+	}
 	for i := range *rows {
 		r := &(*rows)[i]
 		r.State = Equal
 		for _, ref := range v.Owned(o) {
+			if deleted[ref] {
+				continue
+			}
 			if k, ok := c.Schema.Mark(v.Row(ref)); ok && k == r.key {
 				r.UUID = ref.UUID // a stand-in for the derived one, perhaps
 			}
@@ -82,6 +100,48 @@ func RowIn(c *core.Core, v nb.View, k nb.Key) (Row, error) {
 		return *r, nil
 	}
 	return Row{Table: k.Table, State: Unwanted, key: k}, nil
+}
+
+// RowOf finds a row by its UUID, and the owner that it is for: in the database v, unless that is nil, and else among
+// the rows that are wanted. It is an error if there is none, or if it is nobody's.
+func RowOf(c *core.Core, v nb.View, uuid string) (Row, nb.Owner, error) {
+	if v != nil {
+		for _, table := range c.Schema.Tables() {
+			m := v.Row(nb.Ref{Table: table, UUID: uuid})
+			if m == nil {
+				continue
+			}
+			k, ours := c.Schema.Mark(m)
+			if !ours {
+				return Row{}, nb.Owner{}, fmt.Errorf("row %s of table %s is of somebody else: it names no owner in external_ids, "+
+					"and Northbound leaves it alone", uuid, table)
+			}
+			row, err := RowIn(c, v, k)
+			if row.UUID != uuid { // another row has its mark, or none is wanted
+				row = Row{Table: table, UUID: uuid, State: Unwanted, key: k}
+			}
+			row.Name = c.Schema.Label(m)
+			return row, k.Owner, err
+		}
+	}
+	for _, o := range c.Owners() {
+		rows, _, err := rowsOf(c, o)
+		if err != nil {
+			return Row{}, nb.Owner{}, err
+		}
+		for _, r := range rows {
+			if r.UUID == uuid {
+				if v != nil {
+					r.State = Missing
+				}
+				return r, o, nil
+			}
+		}
+	}
+	if v == nil {
+		return Row{}, nb.Owner{}, fmt.Errorf("the manifests want no row %s", uuid)
+	}
+	return Row{}, nb.Owner{}, fmt.Errorf("no table that Northbound writes has a row %s, and none is wanted", uuid)
 }
 
 // differ notes what a plan would change.
@@ -132,11 +192,7 @@ func (rows *Rows) find(k nb.Key, uuid string) *Row {
 func (rows Rows) lines() []string {
 	var out []string
 	for _, r := range rows {
-		line := fmt.Sprintf("%s %s  %s", r.Table, r.Name, r.UUID)
-		if r.State != "" {
-			line += "  " + string(r.State)
-		}
-		out = append(out, line)
+		out = append(out, r.String())
 		for _, d := range r.Differences {
 			out = append(out, "    "+d)
 		}

@@ -49,6 +49,14 @@ func (d direction) policyType() string {
 	return "Ingress"
 }
 
+// side is how a rule of the direction names its peers.
+func (d direction) side() string {
+	if d == egress {
+		return "to"
+	}
+	return "from"
+}
+
 // decide is what the ACLs of some stages decide: the first one that drops the packet, or else the last one that allows
 // it. A nil ACL stands for none. passed are ACLs that left the decision to a later tier.
 func decide(steps []verdict.Step) (allowed bool, acl *nbdb.ACL, passed []*nbdb.ACL) {
@@ -249,10 +257,17 @@ func isolating(all []*cluster.NetworkPolicy, d direction) []*cluster.NetworkPoli
 }
 
 // furtherPolicies lists the MultiNetworkPolicies that select a pod in its primary network, sorted.
-func (c *Cluster) furtherPolicies(e End) (out []*cluster.NetworkPolicy) {
+func (c *Cluster) furtherPolicies(e End) []*cluster.NetworkPolicy {
+	if e.in == nil || e.pod == nil {
+		return nil
+	}
+	return c.policiesIn(e.in.Name, e.pod)
+}
+
+// policiesIn lists the MultiNetworkPolicies that select a pod in a network, sorted.
+func (c *Cluster) policiesIn(n names.Network, pod *cluster.Pod) (out []*cluster.NetworkPolicy) {
 	for _, p := range c.State.MultiNetworkPolicies {
-		if e.in != nil && e.pod != nil && p.About(e.in.Name) && p.Name.Namespace == e.pod.Name.Namespace &&
-			p.Pods.Selects(e.pod.Labels) {
+		if p.About(n) && p.Name.Namespace == pod.Name.Namespace && p.Pods.Selects(pod.Labels) {
 			out = append(out, &p.NetworkPolicy)
 		}
 	}

@@ -34,12 +34,12 @@ func (w warner) dns(onlyKnown bool) {
 
 // selectsDNS is true when a selector selects a pod of the cluster's DNS. In a primary network it is about the
 // ClusterIPs then.
-func (w warner) selectsDNS(s cluster.PodSelector) bool {
+func (c *Cluster) selectsDNS(s cluster.PodSelector) bool {
 	service := cluster.DNSService()
-	for _, slice := range w.State.SlicesOf(service) {
+	for _, slice := range c.State.SlicesOf(service) {
 		for _, e := range slice.Endpoints {
-			p := w.State.Pods[cluster.Name{Namespace: service.Namespace, Name: e.Pod}]
-			if p != nil && p.WantsNetwork() && selects(w.State, s, p) {
+			p := c.State.Pods[cluster.Name{Namespace: service.Namespace, Name: e.Pod}]
+			if p != nil && p.WantsNetwork() && selects(c.State, s, p) {
 				return true
 			}
 		}

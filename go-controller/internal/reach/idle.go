@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // maxIdleNotes is how many rules that allow nothing an answer names.
@@ -39,7 +39,7 @@ func (c *Cluster) idleRulesAbout(e End, d direction) (out []string) {
 		return nil
 	}
 	for _, p := range isolating(c.selecting(e.pod), d) {
-		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out, []*index.Policies{index.PoliciesIn(c.State, n)}}
+		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out, []names.Network{n}}
 		for i, r := range rulesOf(p, d) {
 			w.rule(d, i, r)
 		}

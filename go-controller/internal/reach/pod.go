@@ -17,14 +17,15 @@ import (
 // PodPolicies explains a pod: its rows, the policies that select it, and what these leave open.
 type PodPolicies struct {
 	*explain.Owner
-	Policies []Selecting `json:"policies"`
-	In       []string    `json:"openIn"`  // who may connect to the pod, by which rule
-	Out      []string    `json:"openOut"` // whom the pod may connect to
+	Policies   []Selecting    `json:"policies"`             // about eth0, and about the primary network
+	In         []string       `json:"openIn"`               // who may connect to the pod there, by which rule
+	Out        []string       `json:"openOut"`              // whom the pod may connect to
+	Interfaces []PodInterface `json:"interfaces,omitempty"` // in other networks
 }
 
 // Selecting is a policy that selects a pod.
 type Selecting struct {
-	Name  string             `json:"name"`           // "np/shop/web", "cnp/guard"
+	Name  string             `json:"name"`           // "np/shop/web", "cnp/guard", "multinetworkpolicy/shop/web"
 	Types []string           `json:"types"`          // Ingress, Egress
 	Tier  cluster.PolicyTier `json:"tier,omitempty"` // of a ClusterNetworkPolicy
 }
@@ -37,8 +38,12 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 	}
 	out := &PodPolicies{Owner: owner, Policies: []Selecting{}}
 	asked := &Cluster{Core: c}
-	all, above := asked.selecting(c.State.Pods[name]), asked.ordering(c.State.Pods[name])
+	pod := c.State.Pods[name]
+	all, above := named(names.KindPolicy, asked.selecting(pod)), asked.ordering(pod)
 	locked := c.State.Locked(name)
+	if n, _ := c.State.Primary(name.Namespace); locked && n != "" {
+		all = append(all, named(names.KindMultiPolicy, asked.policiesIn(n, pod))...)
+	}
 	for _, p := range above {
 		s := Selecting{Name: tieredName(p), Types: []string{}, Tier: p.Tier}
 		for _, d := range []direction{ingress, egress} {
@@ -49,18 +54,13 @@ func OfPod(c *core.Core, name cluster.Name, problems []cluster.Problem) (*PodPol
 		out.Policies = append(out.Policies, s)
 	}
 	for _, p := range all {
-		s := Selecting{Name: "np/" + p.Name.String()}
-		for _, d := range []direction{ingress, egress} {
-			if len(isolating([]*cluster.NetworkPolicy{p}, d)) > 0 {
-				s.Types = append(s.Types, d.policyType())
-			}
-		}
-		out.Policies = append(out.Policies, s)
+		out.Policies = append(out.Policies, p.selecting())
 	}
 	out.In, out.Out = open(all, above, ingress), open(all, above, egress)
+	out.Interfaces = asked.interfaces(pod)
 	if locked {
 		eth0 := "from its own node alone"
-		if open := c.State.Opens(c.State.Pods[name]); open != (cluster.OpenPorts{}) {
+		if open := c.State.Opens(pod); open != (cluster.OpenPorts{}) {
 			eth0 = fmt.Sprintf("from its own node; also to %s from other pods and nodes, as far as ClusterNetworkPolicies "+
 				"and tenants allow (annotation %s)", open, annotation.OpenPorts)
 		}
@@ -85,11 +85,8 @@ func inBoth(eth0, node string, open []string) []string {
 }
 
 // open says what policies leave open in a direction, in the order in which they are asked.
-func open(all []*cluster.NetworkPolicy, above []*cluster.TieredPolicy, d direction) []string {
-	by, rules, side := isolating(all, d), ruling(above, d), "from"
-	if d == egress {
-		side = "to"
-	}
+func open(all []namedPolicy, above []*cluster.TieredPolicy, d direction) []string {
+	by, rules, side := isolatingOf(all, d), ruling(above, d), d.side()
 	switch {
 	case len(all)+len(above) == 0:
 		return []string{"everything: no policy selects it"}
@@ -103,9 +100,7 @@ func open(all []*cluster.NetworkPolicy, above []*cluster.TieredPolicy, d directi
 	}
 	out = append(out, side+" its own node")
 	for _, p := range by {
-		for i, r := range rulesOf(p, d) {
-			out = append(out, fmt.Sprintf("%s %s, %s: np/%s %s", side, peersText(r), portsText(r), p.Name, fieldOf(d, i)))
-		}
+		out = append(out, p.rules(d)...)
 	}
 	return out
 }
@@ -124,38 +119,47 @@ func openTier(policies []*cluster.TieredPolicy, tier cluster.PolicyTier, d direc
 	return out
 }
 
+// Peers of rules without selectors, as text.
+const (
+	everybody = "everybody"
+	nobody    = "nobody"
+)
+
 // peersText is whom a rule names.
 func peersText(r cluster.PolicyRule) string {
-	const most = 3
 	if r.AnyPeer {
-		return "everybody"
+		return everybody
 	}
 	var out []string
 	for _, p := range r.Peers {
-		if p.Pods != nil {
-			out = append(out, p.Pods.String())
-			continue
-		}
-		switch {
-		case p.Nodes != nil && p.Nodes.All():
-			out = append(out, "all nodes")
-		case p.Nodes != nil:
-			out = append(out, "nodes "+p.Nodes.String())
-		case p.Domain != "":
-			out = append(out, p.Domain)
-		}
-		for i, a := range p.Addresses {
-			if i == most && len(p.Addresses) > most+1 {
-				out = append(out, fmt.Sprintf("%d more ranges", len(p.Addresses)-most))
-				break
-			}
-			out = append(out, a.String())
-		}
+		out = append(out, peerTexts(p)...)
 	}
 	if len(out) == 0 {
-		return "nobody"
+		return nobody
 	}
 	return strings.Join(out, " and ")
+}
+
+// peerTexts is whom a peer names; of many ranges of addresses, some.
+func peerTexts(p cluster.PolicyPeer) (out []string) {
+	const most = 3
+	switch {
+	case p.Pods != nil:
+		return []string{p.Pods.String()}
+	case p.Nodes != nil && p.Nodes.All():
+		out = append(out, "all nodes")
+	case p.Nodes != nil:
+		out = append(out, "nodes "+p.Nodes.String())
+	case p.Domain != "":
+		out = append(out, p.Domain)
+	}
+	for i, a := range p.Addresses {
+		if i == most && len(p.Addresses) > most+1 {
+			return append(out, fmt.Sprintf("%d more ranges", len(p.Addresses)-most))
+		}
+		out = append(out, a.String())
+	}
+	return out
 }
 
 // portsText is to which ports.
@@ -194,13 +198,20 @@ func (p *PodPolicies) WriteText(w io.Writer) error {
 	if len(p.Policies) > 0 {
 		fmt.Fprintln(b, "\nPolicies")
 	}
-	for _, s := range p.Policies {
-		fmt.Fprintf(b, "  %s  %s", s.Name, strings.Join(s.Types, ", "))
-		if s.Tier != "" {
-			fmt.Fprintf(b, "  tier %s", s.Tier)
-		}
-		fmt.Fprintln(b)
-	}
+	writePolicies(b, p.Policies)
 	fmt.Fprintf(b, "\nOpen in\n  %s\n\nOpen out\n  %s\n", strings.Join(p.In, "\n  "), strings.Join(p.Out, "\n  "))
+	for _, i := range p.Interfaces {
+		i.writeText(b)
+	}
 	return b.Flush()
+}
+
+func writePolicies(w io.Writer, policies []Selecting) {
+	for _, s := range policies {
+		fmt.Fprintf(w, "  %s  %s", s.Name, strings.Join(s.Types, ", "))
+		if s.Tier != "" {
+			fmt.Fprintf(w, "  tier %s", s.Tier)
+		}
+		fmt.Fprintln(w)
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // ordering lists the ClusterNetworkPolicies that select a pod, in the order in which they are asked.
@@ -67,6 +68,11 @@ func listTiered(policies []*cluster.TieredPolicy) string {
 
 func tieredName(p *cluster.TieredPolicy) string { return "cnp/" + p.Name }
 
+// tieredNetworks lists the networks that a ClusterNetworkPolicy is about.
+func tieredNetworks(s *cluster.State, policy string) []names.Network {
+	return append([]names.Network{names.Own}, index.FurtherPoliciesOf(s).About(policy)...)
+}
+
 // tieredWarnings says what is probably not meant in the ClusterNetworkPolicies that an older cluster has not, or has
 // otherwise.
 func (c *Cluster) tieredWarnings(old *Cluster) []string {
@@ -76,11 +82,7 @@ func (c *Cluster) tieredWarnings(old *Cluster) []string {
 		if before := old.State.ClusterNetworkPolicies[p.Name]; before != nil && before.Equal(p) {
 			continue
 		}
-		within := []*index.Policies{index.PoliciesOf(c.State)}
-		for _, n := range index.FurtherPoliciesOf(c.State).About(p.Name) {
-			within = append(within, index.PoliciesIn(c.State, n))
-		}
-		w := warner{c, p.Pods, tieredName(p), &out, within}
+		w := warner{c, p.Pods, tieredName(p), &out, tieredNetworks(c.State, p.Name)}
 		if !w.selectsAny(p.Pods) {
 			w.warn("spec.subject", "selects no pod: %s", p.Pods)
 			continue

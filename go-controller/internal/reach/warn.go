@@ -9,6 +9,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
 // warnings says what is probably not meant in the policies that an older cluster has not, or has otherwise.
@@ -20,7 +21,7 @@ func (c *Cluster) warnings(old *Cluster) []string {
 			continue
 		}
 		n, ok := c.State.PolicyNetwork(p.Name.Namespace)
-		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out, []*index.Policies{index.PoliciesIn(c.State, n)}}
+		w := warner{c, p.Subject(), "np/" + p.Name.String(), &out, []names.Network{n}}
 		if !ok {
 			w.warn("metadata.namespace", "its pods wait for a primary network, and it has no effect until then")
 			continue
@@ -63,14 +64,17 @@ type warner struct {
 	subject cluster.PodSelector
 	name    string
 	out     *[]string
-	within  []*index.Policies // of the networks that the policy is about
+	within  []names.Network // the networks that the policy is about
 }
 
 func (w warner) warn(field, format string, args ...any) {
 	*w.out = append(*w.out, fmt.Sprintf("%s %s: %s", w.name, field, fmt.Sprintf(format, args...)))
 }
 
-func fieldOf(d direction, i int) string { return fmt.Sprintf("spec.%s[%d]", d, i) }
+// field is where the rules of a direction are.
+func field(d direction) string { return fmt.Sprintf("spec.%s", d) }
+
+func fieldOf(d direction, i int) string { return fmt.Sprintf("%s[%d]", field(d), i) }
 
 // selectsAny is true when a selector selects a pod that has an address.
 func (w warner) selectsAny(s cluster.PodSelector) bool {
@@ -81,10 +85,18 @@ func (w warner) selectsAny(s cluster.PodSelector) bool {
 
 // selection is true when something holds for a selector in any network that the policy is about.
 func (w warner) selection(s cluster.PodSelector, is func(*index.Selection) bool) bool {
-	return slices.ContainsFunc(w.within, func(p *index.Policies) bool {
-		sel := p.Selection(p.Hash(s))
-		return sel != nil && is(sel)
-	})
+	return slices.ContainsFunc(w.selections(w.within, s), is)
+}
+
+// selections are what a selector of policies selects in networks.
+func (c *Cluster) selections(networks []names.Network, s cluster.PodSelector) (out []*index.Selection) {
+	for _, n := range networks {
+		p := index.PoliciesIn(c.State, n)
+		if sel := p.Selection(p.Hash(s)); sel != nil {
+			out = append(out, sel)
+		}
+	}
+	return out
 }
 
 // rule warns about selectors that select nothing, and named ports that nobody has.
