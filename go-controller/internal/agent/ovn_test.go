@@ -89,7 +89,7 @@ func TestWithOVN(t *testing.T) {
 	testkit.Eventually(t, "pods reach an outside host", func() string {
 		for _, dest := range []string{"172.18.0.1", "fd18::1"} {
 			if out, err := exec.Command("ip", "netns", "exec", "a", "ping", "-c1", "-W1", dest).CombinedOutput(); err != nil {
-				return string(out)
+				return "got " + string(out)
 			}
 		}
 		return ""
@@ -143,7 +143,7 @@ func (b *bed) awaitGauges(t *testing.T, want string) {
 		now := fmt.Sprintf("ovn_controller_up=%v ovn_controller_connected=%v", have["ovn_controller_up"],
 			have["ovn_controller_connected"])
 		if now != want {
-			return now
+			return "got " + now
 		}
 		return ""
 	})

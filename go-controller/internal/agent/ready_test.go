@@ -1,12 +1,17 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	kubetesting "k8s.io/client-go/testing"
@@ -74,18 +79,32 @@ func TestReadyNeedsAPIServer(t *testing.T) {
 	b.awaitReady(t)
 }
 
-// An agent whose loop stands still is to be started again; one that has not begun yet is not.
+// An agent whose loop stands still is to be started again; one that has not begun yet is not. /healthz says so.
 func TestAlive(t *testing.T) {
-	a := &Agent{}
-	if err := a.Alive(); err != nil {
-		t.Errorf("before the first pass: %v", err)
+	a := &Agent{log: slog.New(slog.DiscardHandler)}
+	web, err := a.listen("127.0.0.1:0", prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { web.Run(ctx) })
+	t.Cleanup(func() { cancel(); serving.Wait() })
+	healthz := func(when string, want int, say string) {
+		t.Helper()
+		answer, err := http.Get("http://" + web.Addr() + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != want || !strings.Contains(string(body), say) {
+			t.Errorf("%s: /healthz is %d %q (%v), want %d and %q in it", when, answer.StatusCode, body, err, want, say)
+		}
+	}
+	healthz("before the first pass", http.StatusOK, "ok")
 	a.turned.Store(new(time.Now().Add(-stuckAfter / 2)))
-	if err := a.Alive(); err != nil {
-		t.Errorf("in a long pass: %v", err)
-	}
+	healthz("in a long pass", http.StatusOK, "ok")
 	a.turned.Store(new(time.Now().Add(-stuckAfter - time.Minute)))
-	if err := a.Alive(); err == nil || !strings.Contains(err.Error(), "no pass for 3m0s") {
-		t.Errorf("after a pass that never ended: %v", err)
-	}
+	healthz("after a pass that never ended", http.StatusServiceUnavailable, "no pass for 3m0s")
 }

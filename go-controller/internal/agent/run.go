@@ -37,7 +37,7 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	web, err := health.Listen(c.Metrics, registry, health.Probes{Alive: a.Alive, Ready: a.Ready}, log)
+	web, err := a.listen(c.Metrics, registry)
 	if err != nil {
 		return err
 	}
@@ -51,4 +51,9 @@ func Run(ctx context.Context, c config.Node, log *slog.Logger) error {
 	serving.Go(func() { limits.Keep(ctx, log) })
 	serving.Go(func() { web.Run(ctx) })
 	return a.Run(ctx)
+}
+
+// listen opens the address at which the agent's metrics, /healthz and /readyz are.
+func (a *Agent) listen(address string, metrics prometheus.Gatherer) (*health.Server, error) {
+	return health.Listen(address, metrics, health.Probes{Alive: a.Alive, Ready: a.Ready}, a.log)
 }

@@ -72,7 +72,7 @@ func awaitHealth(t *testing.T, port int, status, endpoints int, healthy bool) {
 			}
 			if got := fmt.Sprintf("%d %v weight %s", resp.StatusCode, body,
 				resp.Header.Get("X-Load-Balancing-Endpoint-Weight")); got != want {
-				return got
+				return "got " + got
 			}
 			return ""
 		})

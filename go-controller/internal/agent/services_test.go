@@ -65,7 +65,7 @@ func TestServicePorts(t *testing.T) {
 		testkit.Eventually(t, "the rules after "+damage, func() string {
 			out := testkit.Run(t, "nft", "list", "table", "inet", "northbound")
 			if n := strings.Count(out, "dnat ip"); n != 34 || !strings.Contains(out, "unless through "+mgmtLink) {
-				return out
+				return "got " + out
 			}
 			return ""
 		})

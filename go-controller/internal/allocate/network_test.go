@@ -271,6 +271,24 @@ func TestSubnetsOfIdleNodes(t *testing.T) {
 	}
 }
 
+// A pod that waits for an address of its node's subnet is told when the node has no subnet any more.
+func TestWaitsForASubnetInstead(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	d := &cluster.NetworkDefinition{Name: podName("lan"), Network: &cluster.Network{Name: "default.lan",
+		Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/24"), NodeLength: 24}}}}
+	w.put(node("n1", 1), node("n2", 2), d, asking("a", "n1", "10.77.0.9"))
+	w.waits("a", "10.77.0.9 is in none of the subnets")
+	w.drop(node("n1", 1))
+	w.clock += freedFor
+	w.put(asking("b", "n2", ""))
+	w.inLAN(map[string]string{"b": "10.99.0.3"})
+	anew := node("n1", 3)
+	anew.UID = "uid-anew"
+	w.put(anew)
+	w.waits("a", "no subnet for Node n1 is free")
+	w.restarted().result(0, "no subnet for the node is free")
+}
+
 // What a running pod asks for later is no claim on what another has.
 func TestAskedLater(t *testing.T) {
 	w := newWorld(t, "10.0.0.0/16/24")

@@ -93,7 +93,9 @@ func (u *update) releaseNodes() {
 	}
 }
 
+// releaseSubnets takes back a node's subnets. Pods that waited there for an address in them now wait for a subnet.
 func (u *update) releaseSubnets(node string, lease *nodeLease) {
+	delete(u.waitingPods, node)
 	u.subnets.release(node, lease.subnets)
 	u.freed.add(lease.subnets...)
 	delete(u.book.nodes, node)

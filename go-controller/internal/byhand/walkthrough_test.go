@@ -163,7 +163,7 @@ switch (kube-node1)
 		testkit.Eventually(t, "kube-master reaches "+dest, func() string {
 			out, err := w.master.Try(t, "ping", "-c1", "-W1", dest)
 			if err != nil || !strings.Contains(out, "ttl=63") {
-				return out
+				return "got " + out
 			}
 			return ""
 		})

@@ -66,7 +66,7 @@ func TestAnnouncement(t *testing.T) {
 		have := neighbours(t, listener.name)
 		for _, a := range []string{"10.128.2.3", "fd01:0:0:1::3"} {
 			if !strings.Contains(have, a+" dev eth0 lladdr 0a:58:0a:80:02:03 ") {
-				return have
+				return "got " + have
 			}
 		}
 		return ""

@@ -211,11 +211,12 @@ func killPluginAtEachStep(t *testing.T, p pod, steps int) {
 	a := add(p, idA, netns(t, p.name))
 	for n := range steps {
 		var cmd *exec.Cmd
-		killed := make(chan error, 1)
+		started, killed := make(chan struct{}), make(chan error, 1)
 		var reached []string
 		b.startServer(t, func(s *server.Server) {
 			s.Reached = func(step string) {
 				if reached = append(reached, step); len(reached) == n+1 {
+					<-started
 					_ = cmd.Process.Kill()
 					killed <- cmd.Wait()
 				}
@@ -225,6 +226,7 @@ func killPluginAtEachStep(t *testing.T, p pod, steps int) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		close(started)
 		err := <-killed
 		step := fmt.Sprintf("step %d", n+1)
 		if err == nil {

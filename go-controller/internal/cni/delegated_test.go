@@ -96,7 +96,7 @@ func finishedVeths(t *testing.T) string {
 	testkit.Eventually(t, "interfaces are finished", func() string {
 		veths = testkit.Run(t, "ip", "-o", "link", "show", "type", "veth")
 		if strings.Contains(veths, "alias unfinished") {
-			return veths
+			return "got " + veths
 		}
 		return ""
 	})

@@ -34,7 +34,7 @@ func startController(t *testing.T) {
 	testkit.Run(t, "ovn-sbctl", "--timeout=20", "wait-until", "Chassis", nodeName)
 	testkit.Eventually(t, "ovn-controller has its first flows in", func() string {
 		if flows := testkit.Run(t, "ovs-ofctl", "dump-flows", "br-int"); !strings.Contains(flows, "table=0") {
-			return flows
+			return "got " + flows
 		}
 		return ""
 	})

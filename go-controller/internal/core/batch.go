@@ -19,7 +19,7 @@ type Batch struct {
 	Reports []Report
 	Ops     int // the number of operations of all plans, at most
 	Full    int // the number at which only owners that must change together with others are taken, too
-	// Hold leaves ports and reserved addresses where they are, and selectors their rows: see cluster.HeldPolicies.
+	// Hold leaves ports and reserved addresses where they are, and selectors their rows: see cluster.Held.
 	Hold bool
 
 	core     *Core

@@ -10,9 +10,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// PoliciesIn is which policies a database with these owners has. Which policies isolate pods is not known: many have no
+// There is which policies a database with these owners has. Which policies isolate pods is not known: many have no
 // rows of their own.
-func PoliciesIn(v nb.View, owners []nb.Owner) (out cluster.HeldPolicies) {
+func There(v nb.View, owners []nb.Owner) (out cluster.Held) {
 	for _, o := range owners {
 		out.Any = out.Any || o.Kind == names.KindIsolation
 		out.Multi = out.Multi || o.Kind == names.KindNetworkIsolation
@@ -22,10 +22,10 @@ func PoliciesIn(v nb.View, owners []nb.Owner) (out cluster.HeldPolicies) {
 	return out
 }
 
-// Hold has policies go on that a removal keeps as long as it waits: those of there, the result of PoliciesIn when the
+// Hold has policies go on that a removal keeps as long as it waits: those of there, the result of There when the
 // removal was first put off, and those of the owners that are still held back. changed is true when others went on
 // until now: what stayed because of them may go.
-func (c *Core) Hold(there cluster.HeldPolicies, held map[nb.Owner]bool) (changed bool) {
+func (c *Core) Hold(there cluster.Held, held map[nb.Owner]bool) (changed bool) {
 	for o := range held {
 		there.Tiered = there.Tiered || o.Kind == names.KindClusterPolicy || o.Kind == names.KindTenant
 	}
@@ -35,7 +35,7 @@ func (c *Core) Hold(there cluster.HeldPolicies, held map[nb.Owner]bool) (changed
 }
 
 // Release is Hold of nothing.
-func (c *Core) Release() (changed bool) { return c.Hold(cluster.HeldPolicies{}, nil) }
+func (c *Core) Release() (changed bool) { return c.Hold(cluster.Held{}, nil) }
 
 // Keeps is true when an owner has rows that may keep something while removals wait: addresses that are reserved.
 func Keeps(v nb.View, o nb.Owner) bool {

@@ -5,20 +5,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// merge turns an event into those that the State applies. The requests of a pod and of a MultiNetworkPolicy are
-// resolved: other objects say which networks they mean. Three sources report on a node: its Node object, the record of
-// a node that was set up by hand (in the Northbound database), and the gateway monitor. The State has one Node for
-// all.
+// merge turns an event into those that the State applies. Other objects say which networks an object means. Three
+// sources report on a node: its Node object, the record of a node that was set up by hand (in the Northbound database),
+// and the gateway monitor. The State has one Node for all.
 func (c *Core) merge(e cluster.Event, out *Result) []cluster.Event {
+	e.New = c.State.Resolve(e.New)
 	switch e.Ref.Kind {
-	case cluster.KindPod:
-		if p, ok := e.New.(*cluster.Pod); ok {
-			e.New = c.State.Resolve(p)
-		}
-	case cluster.KindMultiNetworkPolicy:
-		if p, ok := e.New.(*cluster.MultiNetworkPolicy); ok {
-			e.New = c.State.ResolvePolicy(p)
-		}
 	case cluster.KindNode:
 		if n, ok := e.New.(*cluster.Node); ok {
 			e.New = c.withVerdict(c.adopting(n, out))

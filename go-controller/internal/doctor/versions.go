@@ -1,9 +1,12 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
+	"time"
 )
 
 // The oldest versions that Northbound is tested with.
@@ -18,6 +21,25 @@ const (
 func BrokenUserspace(version string) bool {
 	return AtLeast(version, "3.1.0") && !AtLeast(version, "3.1.3") ||
 		AtLeast(version, "3.2.0") && !AtLeast(version, "3.2.3")
+}
+
+// versionWithin is how long a program may take to tell its version.
+const versionWithin = 5 * time.Second
+
+// ProgramVersion asks a program for its version with --version. The version is "" if the program does not tell it, and
+// found is false if PATH has no such program.
+func ProgramVersion(ctx context.Context, name string) (version string, found bool) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionWithin)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", true
+	}
+	return VersionIn(string(out)), true
 }
 
 // VersionIn is the first version number in a text, "" when there is none.

@@ -281,7 +281,7 @@ func TestWriteNewKind(t *testing.T) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				if got := fmt.Sprintf("%v %d", s.wrote, len(s.events)); got != fmt.Sprintf("%s %d", c.wrote, c.events) {
-					return got
+					return "got " + got
 				}
 				return ""
 			})

@@ -82,11 +82,11 @@ func (p *pod) ready() {
 	testkit.Eventually(p.t, "ovs-vswitchd handles packets", func() string {
 		out, err := exec.Command("ovs-vsctl", "--no-wait", "get", "Open_vSwitch", ".", "other_config").CombinedOutput()
 		if err != nil || strings.Contains(string(out), "flow-restore-wait") {
-			return string(out)
+			return "got " + string(out)
 		}
 		out, err = exec.Command("ovs-appctl", "version").CombinedOutput()
 		if err != nil {
-			return string(out)
+			return "got " + string(out)
 		}
 		return ""
 	})
@@ -187,7 +187,7 @@ func TestTunnel(t *testing.T) {
 		out, err := exec.Command("ip", "-4", "-oneline", "address", "show").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "192.0.2.1/24 brd 192.0.2.255 scope global brnic0") &&
 			!strings.Contains(string(out), "192.0.2.1/24 scope global brnic0") {
-			return string(out)
+			return "got " + string(out)
 		}
 		return ""
 	})

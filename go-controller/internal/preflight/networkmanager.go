@@ -8,10 +8,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/doctor"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
+
+// answerWithin is how long NetworkManager may take to print its configuration.
+const answerWithin = 5 * time.Second
 
 // networkManager asks NetworkManager, if it runs, for its configuration, as it has merged that from its files.
 func (f *Facts) networkManager(ctx context.Context) {
@@ -25,7 +29,7 @@ func (f *Facts) networkManager(ctx context.Context) {
 			"configuration")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, versionWithin)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, file, "--print-config").Output()
 	if err != nil {

@@ -7,10 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,9 +23,6 @@ import (
 
 // moduleOVS is Open vSwitch's kernel module.
 const moduleOVS = "openvswitch"
-
-// versionWithin is how long a program may take to tell its version.
-const versionWithin = 5 * time.Second
 
 // Read finds out what this machine is like. It changes nothing, but listens for a moment on each port.
 func Read(ctx context.Context, c Config) Facts {
@@ -90,17 +85,9 @@ func hasModule(name, release string) bool {
 
 func (f *Facts) programs(ctx context.Context, c Config) {
 	for name := range programs(c) {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
+		if version, found := doctor.ProgramVersion(ctx, name); found {
+			f.Programs[name] = version
 		}
-		ctx, cancel := context.WithTimeout(ctx, versionWithin)
-		out, err := exec.CommandContext(ctx, path, "--version").Output()
-		cancel()
-		if err != nil {
-			out = nil
-		}
-		f.Programs[name] = doctor.VersionIn(string(out))
 	}
 }
 

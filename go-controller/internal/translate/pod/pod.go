@@ -2,6 +2,7 @@ package pod
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -100,6 +101,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		Maker: translate.Maker{Schema: t.Schema, Owner: o, UID: p.UID}, pod: p, node: node,
 		chassis: index.ChassisOf(s).Of(node.Name), policies: index.PoliciesOf(s).OfPod(p.Name),
 		further: index.FurtherPoliciesOf(s), tenant: index.TenantsOf(s).Of(p.Name.Namespace),
+		limit: s.Config.MaxPodConnections,
 	}
 	r.locked, r.opens = s.Locked(p.Name), s.Opens(p) != cluster.OpenPorts{}
 	if r.locked {
@@ -138,6 +140,7 @@ type podRows struct {
 	tenant    string // of the pod's namespace; "" without tenants
 	locked    bool   // only the node's own processes reach the pod in the cluster's own network, whatever policies allow
 	opens     bool   // it is locked, but for some ports
+	limit     int    // of the connections that are tracked for an interface; 0 for none
 }
 
 // port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
@@ -149,6 +152,9 @@ func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annota
 	options := map[string]string{"requested-chassis": r.chassis}
 	if r.pod.UID != "" {
 		options["iface-id-ver"] = r.pod.UID
+	}
+	if r.limit > 0 {
+		options["ct-zone-limit"] = strconv.Itoa(r.limit) // ovn-nb(5), Logical_Switch_Port
 	}
 	sw := nb.Ref{Table: nbdb.LogicalSwitchTable, UUID: network.SwitchRow(nbdb.LogicalSwitchTable, r.node)}
 	name := a.Name().LogicalPort(r.pod.Name.Namespace, r.pod.Name.Name, a.Interface)

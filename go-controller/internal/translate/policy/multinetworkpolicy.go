@@ -140,17 +140,14 @@ func slashed(n names.Network) string {
 	return name.String()
 }
 
-// addressed is the rules without what needs the addresses of pods; left gets the rules that lack something then. A rule
-// that has lost all its peers or ports allows nothing.
+// addressed is the rules without what needs the addresses of pods; left gets the rules that lack something then.
 func addressed(rules []cluster.PolicyRule, d direction, left *[]string) []cluster.PolicyRule {
 	out := slices.Clone(rules)
 	for i, r := range rules {
-		peers := slices.DeleteFunc(slices.Clone(r.Peers), func(p cluster.PolicyPeer) bool { return p.Pods != nil })
-		ports := slices.DeleteFunc(slices.Clone(r.Ports), func(p cluster.PolicyPort) bool { return p.Name != "" })
-		if len(peers) != len(r.Peers) || len(ports) != len(r.Ports) {
+		out[i] = r.WithoutPods()
+		if len(out[i].Peers) != len(r.Peers) || len(out[i].Ports) != len(r.Ports) {
 			*left = append(*left, fmt.Sprintf("spec.%s[%d]", d.role, i))
 		}
-		out[i].Peers, out[i].Ports = peers, ports
 	}
 	return out
 }

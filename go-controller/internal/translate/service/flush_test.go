@@ -81,7 +81,7 @@ func (b *bed) flowTo(vip, server string) *flow {
 		f = &flow{fmt.Sprintf("UDP %s to %s", c.LocalAddr(), vip), c}
 		if got := f.ask(); got != server {
 			c.Close()
-			return got
+			return "got " + got
 		}
 		return ""
 	})
