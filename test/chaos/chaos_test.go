@@ -20,9 +20,10 @@ func TestMain(m *testing.M) { os.Exit(netns.Main(m.Run)) }
 
 // TestChaos breaks everything in the list, at random moments, while pods, Services, Nodes and networks come and go.
 // A third of the pods lives in the cluster's own network, the others in two networks with the same ranges. After each
-// fault the Northbound database is what the cluster wants, and pods reach each other. No address of a living pod
-// changes, is lost or is given twice in a network. The master has less than twice the memory that the chart requests
-// for it. In each network, a pod on one of two nodes with Open vSwitch sends to a pod on the other all the time.
+// fault new pods are served in time, the Northbound database is what the cluster wants, and pods reach each other. No
+// address of a living pod changes, is lost or is given twice in a network. The master has less than twice the memory
+// that the chart requests for it. In each network, a pod on one of two nodes with Open vSwitch sends to a pod on the
+// other all the time.
 // CHAOS_SEED and CHAOS_ROUNDS are numbers, CHAOS_AWAY and CHAOS_QUORUM are seconds. CHAOS_ONLY is a part of the names
 // of faults.
 func TestChaos(t *testing.T) {
@@ -92,7 +93,9 @@ func (w *world) suffer(t *testing.T, f fault) (served, settled time.Duration) {
 		t.Fatalf("%s: changing the cluster meanwhile: %v", f.name, err)
 	}
 	must(t, w.eventually(ctx, "a new pod is served in each network", w.newPods()))
-	served = time.Since(whole)
+	if served = time.Since(whole); served > f.within {
+		t.Errorf("%s: a new pod was served after %s, want at most %s", f.name, served, f.within)
+	}
 	must(t, w.eventually(ctx, "all pods have addresses, and the database is what the cluster wants", w.inOrder))
 	settled = time.Since(whole)
 	must(t, w.awaitFlows(ctx))

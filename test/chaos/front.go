@@ -26,6 +26,7 @@ type failure int
 const (
 	whole   failure = 0 // they work
 	cut     failure = 1 // the answer breaks off
+	stale   failure = 2 // lists are older than the last ones, and watches tell nothing
 	cutAt           = 2000
 	ownKube         = "front.kubeconfig"
 )
@@ -39,6 +40,8 @@ type front struct {
 	mu    sync.Mutex
 	fails failure
 	asked int             // how often, since it fails in this way
+	older uint64          // the resource version of stale lists
+	taken bool            // a client has taken a stale list: it watches from there on
 	until context.Context // the requests for the kind that are under way end with it
 	end   context.CancelFunc
 }
@@ -91,7 +94,7 @@ func (f *front) kubeconfig(dir string) (string, error) {
 func (f *front) fail(how failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fails, f.asked = how, 0
+	f.fails, f.asked, f.taken = how, 0, false
 	f.end()
 	f.until, f.end = context.WithCancel(context.Background())
 }
@@ -113,7 +116,7 @@ func (f *front) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.mu.Lock()
-	how, until := f.fails, f.until
+	how, until, older := f.fails, f.until, f.older
 	f.asked++
 	f.mu.Unlock()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -123,6 +126,10 @@ func (f *front) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	case whole:
 	case cut:
 		out = &short{out, cutAt}
+	case stale:
+		if r = f.stale(out, r.WithContext(ctx), older); r == nil {
+			return
+		}
 	default:
 		refuse(out, int(how), f.resource)
 		return
@@ -134,6 +141,7 @@ func (f *front) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 func refuse(out http.ResponseWriter, code int, resource string) {
 	reason := map[int]metav1.StatusReason{
 		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+		http.StatusGone: metav1.StatusReasonExpired, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
 	}[code]
 	out.Header().Set("Content-Type", "application/json")
 	out.WriteHeader(code)

@@ -19,7 +19,8 @@ const (
 )
 
 // kindFails has the API server refuse to list and watch Services, know no such kind, fail, and break off its answers.
-// Pods are served meanwhile, and all rows of Services stay. Changes of Services are known as soon as it tells again.
+// Pods are served meanwhile, and all rows of Services stay. Changes of Services are known as soon as it tells again. An
+// older list leaves nothing wrong behind.
 func kindFails(ctx context.Context, w *world) (err error) {
 	f, end, err := w.throughFront(ctx, "services")
 	if err != nil {
@@ -39,6 +40,9 @@ func kindFails(ctx context.Context, w *world) (err error) {
 		if err := w.failsMeanwhile(ctx, f, how, i); err != nil {
 			return fmt.Errorf("failure %d of lists and watches: %w", how, err)
 		}
+	}
+	if err := w.seesOlder(ctx, f); err != nil {
+		return fmt.Errorf("an older list: %w", err)
 	}
 	return w.startRefused(ctx, f)
 }
@@ -165,7 +169,7 @@ func (w *world) deleteService(ctx context.Context, i int) error {
 // deleteKept removes the Services and their slices.
 func (w *world) deleteKept(ctx context.Context) error {
 	var errs []error
-	for i := range keptServices {
+	for i := range keptServices + 1 { // one came later
 		errs = append(errs, w.deleteService(ctx, i))
 		err := w.Kube.DiscoveryV1().EndpointSlices(namespace).Delete(ctx, keptName(i), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {

@@ -26,10 +26,8 @@ func (b *bed) ovnkube(ctx context.Context, args ...string) string {
 // ports is how many logical ports of pods the database has.
 func (b *bed) ports() int {
 	b.Helper()
-	out, err := exec.Command("ovn-nbctl", "--db=unix:"+b.NB.Socket, "--bare", "--columns=name", "find",
-		"logical_switch_port", `type=""`, "external_ids:namespace="+namespace).CombinedOutput()
-	b.must(err)
-	return len(strings.Fields(string(out)))
+	return len(strings.Fields(b.nbctl("--bare", "--columns=name", "find", "logical_switch_port", `type=""`,
+		"external_ids:namespace="+namespace)))
 }
 
 // awaits waits until what is so; why says why it is not.

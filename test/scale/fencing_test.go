@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,10 +38,8 @@ func (b *bed) candidate(ctx context.Context, addr string) *rig.Master {
 // leader is the number and the identity that the cluster router records.
 func (b *bed) leader() string {
 	b.Helper()
-	out, err := exec.Command("ovn-nbctl", "--db=unix:"+b.NB.Socket, "get", "logical_router", "ovn_cluster_router",
-		`external_ids:"k8s.ovn.org/leader-epoch"`, `external_ids:"k8s.ovn.org/leader"`).CombinedOutput()
-	b.must(err)
-	return strings.Join(strings.Fields(string(out)), " ")
+	return strings.Join(strings.Fields(b.nbctl("get", "logical_router", "ovn_cluster_router",
+		`external_ids:"k8s.ovn.org/leader-epoch"`, `external_ids:"k8s.ovn.org/leader"`)), " ")
 }
 
 // versions is the version of each pod and node: any patch changes it.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +56,16 @@ func (b *bed) must(err error) {
 	if err != nil {
 		b.Fatal(err)
 	}
+}
+
+// nbctl asks the database, or changes it as somebody else would.
+func (b *bed) nbctl(args ...string) string {
+	b.Helper()
+	out, err := exec.Command("ovn-nbctl", append([]string{"--db=unix:" + b.NB.Socket}, args...)...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("ovn-nbctl %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
 }
 
 // observe observes until the test ends.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,6 +72,23 @@ func Make(name string) error {
 		}
 	}
 	return nil
+}
+
+// MakeV2 makes the group in the hierarchy of version 2 alone, without controllers, and returns its directory.
+func MakeV2(name string) (dir string, err error) {
+	all, err := hierarchies()
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(all, func(h hierarchy) bool { return h.version == 2 })
+	if i < 0 {
+		return "", errors.New("making control group " + name + ": no cgroup2 file system is mounted")
+	}
+	dir = filepath.Join(all[i].dir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("making control group %s: %w", dir, err)
+	}
+	return dir, nil
 }
 
 // delegate enables dir's controllers for its children.

@@ -1,3 +1,4 @@
-// Package cgroup makes and removes the control group for the pods of a node's kubelet, in every hierarchy of this
-// machine (cgroups(7)): version 1, version 2, or both.
+// Package cgroup makes and removes control groups (cgroups(7)): that of a node's kubelet for its pods, in every
+// hierarchy of this machine, whether of version 1, version 2, or both; and those that limit memory, or hold a machine's
+// systemd.
 package cgroup

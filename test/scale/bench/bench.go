@@ -75,7 +75,7 @@ func (c Config) NeedsNode() bool {
 }
 
 func masterPhases() []string {
-	return []string{"raw", "backlog", "burst", "latency", "restart", phaseServices}
+	return []string{"raw", "backlog", "burst", "latency", phaseWebhook, "restart", phaseServices, phaseNodes}
 }
 
 // Plugin is the path of the CNI plugin.
@@ -91,6 +91,17 @@ const maxPodsPerNode = 508
 
 // maxServices limits the services that wait, and those that come later.
 const maxServices = 2000
+
+// subnets is the number of nodes that the master's default subnets have room for.
+const subnets = 512
+
+// maxNodes limits the nodes at the beginning: phase nodes makes as many again.
+func maxNodes(c Config) int {
+	if c.Runs(phaseNodes) {
+		return subnets / 2
+	}
+	return subnets
+}
 
 // Validate returns what is wrong with a Config.
 func (c Config) Validate() error {
@@ -114,10 +125,12 @@ func (c Config) Validate() error {
 	if c.PolicyNamespaces < 1 || c.PolicyNamespaces > maxPolicyNamespaces {
 		errs = append(errs, fmt.Errorf("--policy-namespaces %d: want 1 to %d", c.PolicyNamespaces, maxPolicyNamespaces))
 	}
-	if c.Nodes > 512 {
-		errs = append(errs, fmt.Errorf("--nodes %d: the master's default subnets have room for 512", c.Nodes))
+	if most := maxNodes(c); c.Nodes > most {
+		errs = append(errs, fmt.Errorf("--nodes %d: want at most %d, since the master's default subnets have room for %d",
+			c.Nodes, most, subnets))
 	}
-	if most := max(c.RestartPods, 2*c.Pods+steadyPods); c.Nodes > 0 && most/c.Nodes >= maxPodsPerNode {
+	most := max(c.RestartPods, 2*c.Pods+(1+len(webhookPhases()))*steadyPods)
+	if c.Nodes > 0 && most/c.Nodes >= maxPodsPerNode {
 		errs = append(errs, fmt.Errorf("--nodes %d: %d pods need at least %d nodes", c.Nodes, most, most/maxPodsPerNode+1))
 	}
 	for _, p := range c.Only {
@@ -231,10 +244,14 @@ func (b *bench) phase(ctx context.Context, name string) error {
 		return b.burst(ctx)
 	case "latency":
 		return b.latency(ctx)
+	case phaseWebhook:
+		return b.webhook(ctx)
 	case "restart":
 		return b.restart(ctx)
-	default:
+	case phaseServices:
 		return b.services(ctx)
+	default:
+		return b.nodes(ctx)
 	}
 }
 

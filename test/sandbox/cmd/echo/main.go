@@ -2,7 +2,8 @@
 //
 //	echo serve [PORT]                               answers on TCP (HTTP), UDP and SCTP
 //	echo ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]  asks that often, WAIT for each answer
-//	echo questions [WAIT]                           asks all lines "tcp|udp|sctp HOST:PORT" of its input at the same time
+//	echo questions [WAIT]                           asks all lines "tcp|udp|sctp HOST:PORT" of its input, 64 at a time
+//	echo crowd [WAIT]                               opens connections for all lines "tcp|udp HOST:PORT", then asks
 //	echo mirror HOST:PORT COUNT SIZE                asks that often over UDP, with SIZE bytes for as many
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
@@ -15,8 +16,9 @@
 // answer is one line: the server's host name, a space, and the client's address and port as the server sees them. ask
 // prints a line for each question: the answer, or "error: " and the error. Each question uses a connection, an
 // association or a UDP socket of its own. ask exits with 1 if there was no answer at all. mirror does the same, but
-// prints the size of each answer. questions prints such a line for each line of its input, in the same order. flood
-// sends up to 1,000 datagrams a second, and does not wait for answers.
+// prints the size of each answer. questions prints such a line for each line of its input, in the same order. crowd
+// does the same, but has all connections open before it asks the first question. flood sends up to 1,000 datagrams a
+// second, and does not wait for answers.
 package main
 
 import (
@@ -47,38 +49,36 @@ func main() {
 
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
-		"`mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, `databases HOST:PORT`, " +
-		"`cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
+		"`crowd [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, " +
+		"`databases HOST:PORT`, `cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
 	case len(args) == 2 && args[0] == "serve":
 		return serve(args[1])
 	case len(args) >= 3 && len(args) <= 5 && args[0] == "ask" && slices.Contains(networks(), args[1]):
-		count, wait := 1, time.Second
-		var err error
+		count := 1
+		wait, err := waitOf(args[min(4, len(args)):])
+		if err != nil {
+			return err
+		}
 		if len(args) > 3 {
 			if count, err = strconv.Atoi(args[3]); err != nil || count < 1 {
 				return fmt.Errorf("count %q: want a positive number", args[3])
 			}
 		}
-		if len(args) > 4 {
-			if wait, err = time.ParseDuration(args[4]); err != nil {
-				return fmt.Errorf("wait %q: %w", args[4], err)
-			}
-		}
 		return asked(args[2], count, wait, func(ctx context.Context) (string, error) {
-			return question(ctx, args[1], args[2])
+			return question(ctx, dialer().DialContext, args[1], args[2])
 		})
-	case (len(args) == 1 || len(args) == 2) && args[0] == "questions":
-		wait := time.Second
-		if len(args) == 2 {
-			var err error
-			if wait, err = time.ParseDuration(args[1]); err != nil {
-				return fmt.Errorf("wait %q: %w", args[1], err)
-			}
+	case (len(args) == 1 || len(args) == 2) && (args[0] == "questions" || args[0] == "crowd"):
+		wait, err := waitOf(args[1:])
+		if err != nil {
+			return err
 		}
-		return askAll(os.Stdin, wait)
+		if args[0] == "crowd" {
+			return askCrowd(os.Stdin, os.Stdout, wait)
+		}
+		return askAll(os.Stdin, os.Stdout, wait)
 	case len(args) == 4 && (args[0] == "flood" || args[0] == "mirror"):
 		count, err := strconv.Atoi(args[2])
 		if err != nil || count < 1 {
@@ -92,7 +92,7 @@ func run(args []string) error {
 			return flood(args[1], count, size)
 		}
 		return asked(args[1], count, time.Second, func(ctx context.Context) (string, error) {
-			answer, err := exchange(ctx, args[1], bytes.Repeat([]byte{mirrored}, size))
+			answer, err := exchange(ctx, dialer().DialContext, args[1], bytes.Repeat([]byte{mirrored}, size))
 			return fmt.Sprint(len(answer), " bytes"), err
 		})
 	case len(args) == 2 && args[0] == "stray":
@@ -104,6 +104,18 @@ func run(args []string) error {
 	default:
 		return usage
 	}
+}
+
+// waitOf is the time to wait for an answer, by the last argument of a command if it is there.
+func waitOf(last []string) (time.Duration, error) {
+	if len(last) == 0 {
+		return time.Second, nil
+	}
+	wait, err := time.ParseDuration(last[0])
+	if err != nil {
+		return 0, fmt.Errorf("reading the time to wait: %w", err)
+	}
+	return wait, nil
 }
 
 // networks are the protocols of questions.
@@ -175,13 +187,18 @@ func asked(address string, count int, wait time.Duration, question func(context.
 	return nil
 }
 
-func question(ctx context.Context, network, address string) (string, error) {
+// dial opens a connection, as net.Dialer.DialContext does.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dialer() *net.Dialer { return &net.Dialer{} }
+
+func question(ctx context.Context, open dial, network, address string) (string, error) {
 	const text = "?\n"
 	var answer []byte
 	var err error
 	switch network {
 	case "tcp":
-		return fetch(ctx, address)
+		return fetch(ctx, open, address)
 	case "sctp":
 		var to netip.AddrPort
 		if to, err = netip.ParseAddrPort(address); err != nil {
@@ -189,14 +206,14 @@ func question(ctx context.Context, network, address string) (string, error) {
 		}
 		answer, err = sctp.Ask(ctx, to, []byte(text))
 	default:
-		answer, err = exchange(ctx, address, []byte(text))
+		answer, err = exchange(ctx, open, address, []byte(text))
 	}
 	return strings.TrimSpace(string(answer)), err
 }
 
 // exchange sends a UDP datagram and returns the answer.
-func exchange(ctx context.Context, address string, datagram []byte) ([]byte, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", address)
+func exchange(ctx context.Context, open dial, address string, datagram []byte) ([]byte, error) {
+	conn, err := open(ctx, "udp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -239,8 +256,8 @@ func flood(address string, count, size int) error {
 	return nil
 }
 
-func fetch(ctx context.Context, address string) (string, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+func fetch(ctx context.Context, open dial, address string) (string, error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: open}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
 	if err != nil {
 		return "", err

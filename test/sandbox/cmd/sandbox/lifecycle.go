@@ -37,6 +37,8 @@ func upFlags() []cli.Flag {
 		installFlag(),
 		&cli.BoolFlag{Name: "openvswitch-in-pods",
 			Usage: "with --install chart: nodes without Open vSwitch, and with a second NIC for tunnels"},
+		&cli.BoolFlag{Name: "audit",
+			Usage: "the API server records what ovnkube asks of it, in control/api/audit.log of the state"},
 		&cli.BoolFlag{Name: "replace", Usage: "take down a sandbox of that name first"},
 		&cli.BoolFlag{Name: "keep", Usage: "leave what is there when it fails, to look at"},
 	}
@@ -47,7 +49,7 @@ func upOptions(c *cli.Context) sandbox.Options {
 		Name: c.String("name"), StateRoot: c.String("dir"), Nodes: c.Int("nodes"), NoNodes: c.Bool("no-nodes"),
 		HA: c.Bool("ha"), Gateways: c.Int("gateways"), DualStack: c.Bool("dual-stack"), OVN: c.String("ovn"),
 		Install: c.String("install"), SwitchPods: c.Bool("openvswitch-in-pods"), Replace: c.Bool("replace"),
-		Keep: c.Bool("keep"), Progress: os.Stderr,
+		Audit: c.Bool("audit"), Keep: c.Bool("keep"), Progress: os.Stderr,
 	}
 }
 

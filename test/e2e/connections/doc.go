@@ -1,0 +1,3 @@
+// Package connections checks what a pod may cost its node in tracked connections, when the master has
+// --max-pod-connections.
+package connections
