@@ -52,18 +52,47 @@ again() {
 
 compile() { for m in . test test/oracles; do go list -C "$m" -deps -test -export ./... >/dev/null || return; done; }
 
-# Four packages of the product at a time: most of them wait, for namespaces of the kernel and for servers. The longest
-# come first.
-long=(./go-controller/internal/{nicmove,translate,agent,cni,doctor,reconcile,hostnet/nft,translate/...,ovsdb})
-product() {
-  { go list "${long[@]}"; go list ./...; } | awk '!seen[$0]++' | xargs go test -count=1 -p 4 -timeout 20m
+# Packages whose goroutines share memory are tested with the race detector, and not a second time without it. A rule of
+# the linter keeps package sync out of most others.
+raced=(./go-controller/cmd/{kubectl-northbound,ovn_cni} ./go-controller/internal/{agent,cni/...,core,cluster,daemon}
+  ./go-controller/internal/{dbserver/...,diagnostics/...,doctor,extbridge,health,hostfacts,hostnet/...,httpserver,kube/...}
+  ./go-controller/internal/{limits,liveness,master,metrics,newkind,ovs,ovsdb/...,ovspod,resolve,scrape,tlsfiles})
+# So are these, but for their tests that take minutes with the detector. Those run without it.
+declare -A slow_raced=(
+  [./go-controller/cmd/ovnkube]='^(TestEvents|TestDocs|TestPlanErrors|TestGolden)$'
+  [./go-controller/internal/nicmove]='^(TestKill|TestConfirm|TestBoot|TestRouterAdvertisements|TestOpenVSwitchDies)$'
+  [./go-controller/internal/reconcile]='AtScale$|^(TestEveryDriftIsRepaired|TestNoInstantIsWrong)$'
+)
+# of_slow_raced FLAG COMMAND... runs COMMAND for each package of slow_raced, all at a time. FLAG is -run or -skip.
+of_slow_raced() {
+  local flag=$1 p status=0 running=()
+  shift
+  for p in "${!slow_raced[@]}"; do "$@" "$flag" "${slow_raced[$p]}" "$p" & running+=($!); done
+  for p in "${running[@]}"; do wait "$p" || status=1; done
+  return $status
 }
 
-# Packages whose goroutines share memory, and whose tests take seconds: all of them together about one minute.
-shared=(./go-controller/internal/{kube/...,core,cluster,cni/server,liveness,resolve,master,newkind,daemon,scrape,metrics}
-  ./go-controller/internal/ovsdb/replica)
-compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${shared[@]}" >/dev/null; }
-races() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 10m "${shared[@]}"; }
+# Four packages of the product at a time: most of them wait, for namespaces of the kernel and for servers. The longest
+# come first.
+long=(./go-controller/internal/{translate,translate/...})
+plain() { go test -count=1 -timeout 20m "$@"; }
+product() {
+  local status=0
+  of_slow_raced -run plain &
+  { go list "${long[@]}"; go list ./...; } | awk '!seen[$0]++' | grep --invert-match --line-regexp --fixed-strings \
+    --file <(go list "${raced[@]}" "${!slow_raced[@]}") | xargs go test -count=1 -p 4 -timeout 20m || status=1
+  wait $! || status=1
+  return $status
+}
+race() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 20m "$@"; }
+races() {
+  local status=0
+  of_slow_raced -skip race &
+  race -p 4 "${raced[@]}" || status=1
+  wait $! || status=1
+  return $status
+}
+compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${raced[@]}" "${!slow_raced[@]}" >/dev/null; }
 
 prepare "an empty module cache, filled again" again
 export GOPROXY=off
@@ -94,7 +123,7 @@ beside() {
 }
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product
-timed "product: data races" races
+timed "product, with the race detector" races
 timed "policies: what libraries of others say" go test -C test/oracles -count=1 -timeout 20m -v ./...
 timed "clusters, two at a time: scale, end to end" beside
 timed "clusters, one at a time: no packet may be lost" alone

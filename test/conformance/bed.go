@@ -44,11 +44,16 @@ func up(ctx context.Context, o Options, nodes int, prepare func(*bed, context.Co
 	if err := rootfs.Install(ctx, log, hostPackages()...); err != nil {
 		return nil, err
 	}
-	c, err := sandbox.Up(ctx, sandbox.Options{
+	options := sandbox.Options{
 		Name: o.Sandbox, OVN: o.OVN, DualStack: true, Nodes: nodes, Gateways: nodes, BinDir: o.Bin, Replace: true,
 		Progress:    o.Out,
 		Controllers: "*", ClusterDNS: []netip.Addr{netip.MustParseAddr(dnsAddress)},
-	})
+	}
+	options.Install = os.Getenv(sandbox.InstallVariable)
+	if options.RunsChart() { // the first node is for the control plane
+		options.Nodes, options.Gateways = nodes+1, nodes+1
+	}
+	c, err := sandbox.Up(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +85,12 @@ func (b *bed) prepareSpecs(ctx context.Context, log *progress.Log) error {
 		if out, err := b.Kubectl(ctx, "label", "node", n.Spec.Name, fmt.Sprintf("%s=z%d", corev1.LabelTopologyZone,
 			i%zones+1)).CombinedOutput(); err != nil {
 			return fmt.Errorf("labelling the nodes with zones: %w: %s", err, out)
+		}
+	}
+	if b.RunsChart() { // as kubeadm does; specs leave such a node out, and it keeps its pods
+		if out, err := b.Kubectl(ctx, "taint", "node", b.Nodes[0].Spec.Name,
+			"node-role.kubernetes.io/control-plane:NoSchedule").CombinedOutput(); err != nil {
+			return fmt.Errorf("tainting the node of the control plane: %w: %s", err, out)
 		}
 	}
 	if err := b.reachPods(ctx); err != nil {

@@ -103,8 +103,8 @@ has no SCTP, the image of the tests has one in user space.
 const chartSuites = `
 ## The end-to-end tests
 
-Tests of this repository run on clusters of the chart, too. The second command does so for gateways, node ports and
-policies:
+Tests of this repository run on clusters of the chart, too. The second command does so for gateways, Services, policies
+and attacks:
 
 ` + "```" + `
 SANDBOX_INSTALL=chart go test -C test -p 1 ./e2e
@@ -198,8 +198,8 @@ func (d Document) writeChart(w io.Writer) error {
 	fmt.Fprintf(&b, `# Conformance of the Helm chart
 
 The same [specs](../conformance.md), of %s, with OVN %s and Open vSwitch %s. OVN's databases,
-masters, ovn-controllers and agents are pods of the [chart](../operate/install.md). This command runs them and writes
-this page:
+masters, ovn-controllers and agents are pods of the [chart](../operate/install.md). There is one node more, which is for
+the control plane and has kubeadm's taint. This command runs the specs and writes this page:
 
 `+"```\nSANDBOX_INSTALL=chart make conformance\n```"+`
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/northbound-net/northbound/test/e2e/machines"
 	testbed "github.com/northbound-net/northbound/test/sandbox"
 )
 
@@ -43,7 +44,7 @@ func run(m *testing.M) int {
 	defer down()
 	upCtx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
-	up := command(upCtx, "up", "--nodes", "3", "--dual-stack")
+	up := command(upCtx, "up", "--nodes", "3", "--dual-stack", "--audit")
 	up.Stdout, up.Stderr = os.Stdout, os.Stderr
 	if err := up.Run(); err != nil {
 		fmt.Fprintf(os.Stderr, "bringing the sandbox up: %v\n", err)
@@ -54,7 +55,21 @@ func run(m *testing.M) int {
 		down()
 		os.Exit(1)
 	}()
-	return m.Run()
+	code := m.Run()
+	if err := checkRights(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// checkRights returns an error if ovnkube asked the API server for what its roles do not give.
+func checkRights() error {
+	c, err := testbed.Open(testbed.DefaultStateRoot, name)
+	if err != nil {
+		return fmt.Errorf("opening the sandbox: %w", err)
+	}
+	return machines.CheckRights(c)
 }
 
 // command returns a command of bin/sandbox for the cluster of these tests.

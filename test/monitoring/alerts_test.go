@@ -243,14 +243,20 @@ func TestAlertsFire(t *testing.T) {
 
 // The chart has the same rules: helm reads no file from outside a chart. go test -update copies them.
 func TestChartHasTheSameAlerts(t *testing.T) {
-	copied := filepath.Join(root, "dist/helm/northbound/files/alerts.yaml")
-	want := read(t, alertsFile)
+	inChart(t, alertsFile, "alerts.yaml")
+}
+
+// inChart compares a file with its copy in the chart, or makes the copy with -update.
+func inChart(t *testing.T, original, name string) {
+	t.Helper()
+	copied := filepath.Join(root, "dist/helm/northbound/files", name)
+	want := read(t, original)
 	if *update {
 		if err := os.WriteFile(copied, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if read(t, copied) != want {
-		t.Errorf("%s is not %s: run the test with -update", copied, alertsFile)
+		t.Errorf("%s is not %s: run the test with -update", copied, original)
 	}
 }

@@ -27,6 +27,11 @@ func panels(t *testing.T) []dashboard.Panel {
 	return d.Panels
 }
 
+// The chart has the same dashboard: helm reads no file from outside a chart. go test -update copies it.
+func TestChartHasTheSameDashboard(t *testing.T) {
+	inChart(t, dashboardFile, "dashboard.json")
+}
+
 // Panels have numbers and places of their own, and use the Prometheus that the viewer chooses.
 func TestPanels(t *testing.T) {
 	all := panels(t)

@@ -66,7 +66,7 @@ func isolation() group {
 		{"a pod asks the Kubernetes API by its name", untried("A stand-in answers for DNS in the tests.")},
 		{"by `eth0` a pod does not reach its node", proved(primary("nobody leaves by eth0"))},
 		{"by `eth0` a pod does not reach Services", proved(primary("nobody leaves by eth0"))},
-		{"by `eth0` a pod does not reach other pods of its node", proved(primary("tenants/*/outside"))},
+		{"by `eth0` a pod does not reach other pods of its node", proved(primary("open ports"))},
 	}}
 }
 
@@ -89,7 +89,7 @@ func egress() group {
 		{"pods reach a host outside: layer3, by definition", proved(primary("tenants/*/outside"))},
 		{"pods reach a host outside: layer3, by ClusterUserDefinedNetwork", proved(primary("tenants/two namespaces"))},
 		{"layer2 by ClusterUserDefinedNetwork, layer3 by UserDefinedNetwork", untried(sameCode)},
-		{"the pod's annotation has the routes of the network", proved(unit("allocate/primary_test.go", "TestPrimary"))},
+		{"the pod's annotation has the network's default gateways", proved(unit("allocate/primary_test.go", "TestPrimary"))},
 		{"the external bridge sends ARP for a node's address to one router", notNeeded("Networks have "+
 			"no patch ports and no flows of the external bridge.", "adr/0058-primary-networks.md")},
 	}}

@@ -1,7 +1,11 @@
 package chart
 
 import (
+	"context"
 	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,15 +13,16 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox"
 )
 
-// backup makes two copies of the Northbound database, and keeps the second. It has a row that was deleted since.
+// backup makes two copies of the Northbound database, and keeps the second. It has a row that was deleted since, and is
+// put back: then that row is there, a pod that came later has its network, and what was to be in the database is.
 func (c *installed) backup(t *testing.T) {
 	const directory, row = "/var/lib/northbound-backups", "somebody-elses-switch"
 	nbctl := func(args ...string) {
 		c.kubectl(t, append([]string{"exec", "daemonset/ovn-db", "--container", "nb", "--", "ovn-nbctl"}, args...)...)
 	}
 	o, page := c.operator(t), blocks(t, "## Back up")
-	if len(page) != 2 {
-		t.Fatalf("the page has the commands %q, want two blocks", page)
+	if len(page) != 3 {
+		t.Fatalf("the page has the commands %q, want three blocks", page)
 	}
 	nbctl("ls-add", row)
 	o.does(t, page[0])
@@ -36,11 +41,49 @@ func (c *installed) backup(t *testing.T) {
 		t.Fatalf("the first job left %q, the second %q: want a file each, and the later one", first, second)
 	}
 	nbctl("ls-del", row)
-	if !c.copied(t, machines.Run(t, n, "cat", directory+"/"+second)+"\n", row) {
+	copied := machines.Run(t, n, "cat", directory+"/"+second) + "\n"
+	if !c.copied(t, copied, row) {
 		t.Errorf("the copy lacks the logical switch %s", row)
 	}
+	c.putBack(t, o, page[2], copied)
+	nbctl("get", "Logical_Switch", row, "_uuid")
+	nbctl("ls-del", row)
 	machines.Run(t, n, "rm", "-r", directory) // what is left of the node is compared later
 	c.settled(t)
+}
+
+// putBack puts a copy in the place of the database, with the command of the page. A pod that came after the copy keeps
+// its network.
+func (c *installed) putBack(t *testing.T, o *operator, command, copied string) {
+	t.Helper()
+	const later = "after-copy"
+	machines.Kubectl(t, c.Cluster, "", "run", later, "--image=localhost/echo:1", "--restart=Never")
+	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+later)
+	if err := os.WriteFile(filepath.Join(o.dir, "FILE"), []byte(copied), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	streams := c.pingsEvery(t, "0.01")
+	machines.MoreReplies(t, streams, 100)
+	o.does(t, command)
+	machines.MoreReplies(t, streams, 500)
+	machines.InSync(t, c.Cluster)
+	for _, s := range streams {
+		t.Logf("while a copy was put back: %s", s)
+	}
+	machines.MoreReplies(t, c.streams, 1)
+	for _, s := range c.streams {
+		s.Reset() // they may lose packets here, as the page says
+	}
+	for _, ip := range machines.PodIPs(t, c.Cluster, later) {
+		to := netip.AddrPortFrom(ip, 8080)
+		machines.Eventually(t, "a pod asks the one that came after the copy", func(ctx context.Context) string {
+			if got := machines.AskIn(ctx, c.Cluster, c.pods[0], "tcp", to); !strings.HasPrefix(got, later+" ") {
+				return "got " + got
+			}
+			return ""
+		})
+	}
+	machines.Kubectl(t, c.Cluster, "", "delete", "pod", later, "--grace-period=1", "--timeout=60s")
 }
 
 // copied tells whether a copy of the Northbound database has a logical switch, as the page's query sees it.

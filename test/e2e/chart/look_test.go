@@ -64,11 +64,11 @@ func look(ctx context.Context, c *sandbox.Cluster) (map[string]string, error) {
 			return nil, fmt.Errorf("looking at node %s: %w", n.Spec.Name, err)
 		}
 		out["node "+n.Spec.Name] = text
-		tables, err := n.NetworkCommand(ctx, "nft", "list", "tables").Output()
+		rules, err := n.NetworkCommand(ctx, "nft", "--stateless", "list", "ruleset").Output()
 		if err != nil {
-			return nil, fmt.Errorf("listing nftables of node %s: %w", n.Spec.Name, err)
+			return nil, fmt.Errorf("listing the nftables rules of node %s: %w", n.Spec.Name, err)
 		}
-		out["nftables of "+n.Spec.Name] = string(tables)
+		out["nftables of "+n.Spec.Name] = string(rules)
 	}
 	for _, s := range clusterScripts() {
 		text, err := c.Kubectl(ctx, strings.Fields(s)...).Output()
@@ -80,19 +80,24 @@ func look(ctx context.Context, c *sandbox.Cluster) (map[string]string, error) {
 	return out, nil
 }
 
-// differing shows the lines that only one of two texts has, a line for each.
+// differing shows the lines that one of two texts has more often, a line for each.
 func differing(now, before string) string {
-	var out []string
-	n, b := strings.Split(now, "\n"), strings.Split(before, "\n")
-	for _, l := range n {
-		if !slices.Contains(b, l) {
-			out = append(out, "+ "+l)
-		}
+	more := map[string]int{}
+	for l := range strings.SplitSeq(now, "\n") {
+		more[l]++
 	}
-	for _, l := range b {
-		if !slices.Contains(n, l) {
+	for l := range strings.SplitSeq(before, "\n") {
+		more[l]--
+	}
+	var out []string
+	for l, n := range more {
+		switch {
+		case n > 0:
+			out = append(out, "+ "+l)
+		case n < 0:
 			out = append(out, "- "+l)
 		}
 	}
+	slices.Sort(out)
 	return strings.Join(out, "\n")
 }

@@ -111,3 +111,37 @@ func TestMonitoringObjects(t *testing.T) {
 		}
 	}
 }
+
+// The chart brings Grafana the dashboard of the file, with the labels that are wanted.
+func TestDashboard(t *testing.T) {
+	const name = "ConfigMap/northbound-dashboard"
+	if _, err := render(t, "monitoring.dashboard=true"); err == nil {
+		t.Error("monitoring.dashboard without monitoring.enabled is no error")
+	}
+	plain, err := render(t, "monitoring.enabled=true")
+	if err != nil || plain[name] != nil {
+		t.Errorf("without monitoring.dashboard: %v, and the chart makes %v", err, plain[name])
+	}
+	text, err := os.ReadFile("../../../dist/grafana/northbound.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, labels := range map[string]object{
+		"": {"grafana_dashboard": "1", "mine": nil},
+		"monitoring.dashboardLabels.mine=yes,monitoring.dashboardLabels.grafana_dashboard=null": {
+			"grafana_dashboard": nil, "mine": "yes"},
+	} {
+		all, err := render(t, "monitoring.enabled=true,monitoring.dashboard=true", value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := at(all[name], "data", "northbound.json"); have != string(text) {
+			t.Errorf("the ConfigMap's dashboard is not that of dist/grafana: %v", have)
+		}
+		for label, want := range labels {
+			if have := at(all[name], "metadata", "labels", label); have != want {
+				t.Errorf("with %q: the label %s is %v, want %v", value, label, have, want)
+			}
+		}
+	}
+}

@@ -88,7 +88,7 @@ func (c *installed) endSwitches(t *testing.T) {
 			out, err := c.Kubectl(ctx, "--namespace", sandbox.Namespace, "wait", "daemonset/ovs-node", "--timeout=1s",
 				fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", len(c.Nodes))).CombinedOutput()
 			if err != nil {
-				return string(out)
+				return "got " + string(out)
 			}
 			return ""
 		})

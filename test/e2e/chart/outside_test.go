@@ -86,24 +86,24 @@ spec:
 	const logging = "k8s.ovn.org/acl-logging"
 	machines.Kubectl(t, c.Cluster, "", "annotate", "namespace", "default", logging+`={"deny": "alert"}`)
 	machines.Kubectl(t, c.Cluster, policy, "apply", "--filename", "-")
+	defer machines.Kubectl(t, c.Cluster, policy, "delete", "--filename", "-") // what comes next needs its pods
 	c.atNodePorts(t, func(_, answer string, _ netip.Addr) string {
 		if !strings.Contains(answer, "deadline exceeded") && !strings.Contains(answer, "i/o timeout") {
 			return fmt.Sprintf("%q, want no answer", answer)
 		}
 		return ""
 	})
-	c.logged(t, c.Nodes[0].Spec.Name)
+	c.logged(t, c.Nodes[0])
 	machines.Kubectl(t, c.Cluster, "", "annotate", "namespace", "default", logging+"-")
 	for _, ip := range machines.PodIPs(t, c.Cluster, c.pods[2]) {
 		to := netip.AddrPortFrom(ip, 8080)
 		machines.Eventually(t, "a pod asks another", func(ctx context.Context) string {
 			if got := machines.AskIn(ctx, c.Cluster, c.pods[0], "tcp", to); !strings.HasPrefix(got, c.pods[2]+" ") {
-				return got
+				return "got " + got
 			}
 			return ""
 		})
 	}
-	machines.Kubectl(t, c.Cluster, policy, "delete", "--filename", "-")
 }
 
 // atNodePorts asks each node's port from outside until ok returns "". ok gets the name of the node's pod, the answer,

@@ -41,7 +41,7 @@ func (c *installed) untainted(t *testing.T) {
 			return err.Error()
 		}
 		if strings.Contains(got, "No") {
-			return got
+			return "got " + got
 		}
 		return ""
 	})

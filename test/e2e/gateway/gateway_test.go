@@ -172,7 +172,7 @@ func (b bed) hostIsReached() {
 		for _, pod := range []string{"a", "b"} {
 			machines.Eventually(b.t, fmt.Sprintf("pod %s reaches %s", pod, kubelet), func(ctx context.Context) string {
 				if answer := machines.AskIn(ctx, b.Cluster, pod, "tcp", kubelet); !strings.Contains(answer, "HTTPS server") {
-					return answer
+					return "got " + answer
 				}
 				return ""
 			})

@@ -44,7 +44,7 @@ func (b bed) insideIsReached(pods ...string) {
 		for _, t := range targets {
 			machines.Eventually(b.t, fmt.Sprintf("pod %s asks %s at %s", from, t.what, t.to), func(ctx context.Context) string {
 				if answer := machines.AskIn(ctx, b.Cluster, from, "tcp", t.to); !strings.Contains(answer, t.answer) {
-					return answer
+					return "got " + answer
 				}
 				return ""
 			})

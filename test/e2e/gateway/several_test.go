@@ -236,7 +236,7 @@ func (b bed) awaitEvent(n *node.Node, why string) {
 		events := machines.Kubectl(b.t, b.Cluster, "", "get", "events",
 			"--field-selector=reason=GatewayOutOfService,involvedObject.name="+n.Spec.Name, "-o", "jsonpath={.items[*].message}")
 		if !strings.Contains(events, why) {
-			return events
+			return "got " + events
 		}
 		return ""
 	})

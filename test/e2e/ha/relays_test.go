@@ -86,7 +86,7 @@ func relayInUse(t *testing.T, client *node.Node, relays []*node.Node) (used *nod
 				return ""
 			}
 		}
-		return out
+		return "got " + out
 	})
 	return used
 }

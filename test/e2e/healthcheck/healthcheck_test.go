@@ -157,7 +157,7 @@ func TestHealthCheck(t *testing.T) {
 	machines.Eventually(t, "the event", func(context.Context) string {
 		if got := machines.Kubectl(t, b.Cluster, "", "get", "events", "--field-selector=reason=InvalidServiceHealthCheck",
 			"-o", "jsonpath={.items[*].message}"); !strings.Contains(got, `"often": not JSON, want such as {"interval":5`) {
-			return got
+			return "got " + got
 		}
 		return ""
 	})
@@ -174,7 +174,7 @@ func (b bed) monitors(t *testing.T, status string, n int) {
 		all := strings.Fields(out)
 		has := len(slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s != status }))
 		if has != n || n > 0 && len(all) != 8 {
-			return out
+			return "got " + out
 		}
 		return ""
 	})

@@ -264,7 +264,7 @@ func (b bed) repaired(t *testing.T, c client) {
 	}
 	machines.Eventually(t, "the ACL is back", func(context.Context) string {
 		if now := acls(); strings.Count(now, "allow-stateless") != nodes {
-			return now
+			return "got " + now
 		}
 		return ""
 	})

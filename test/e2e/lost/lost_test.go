@@ -94,7 +94,7 @@ func TestBothDatabasesLost(t *testing.T) {
 		machines.Eventually(t, fmt.Sprintf("the later pod asks %s", ip), func(ctx context.Context) string {
 			who := machines.AskIn(ctx, c, "later", "tcp", netip.AddrPortFrom(ip, 80))
 			if name, _, _ := strings.Cut(who, " "); name != "a" && name != "b" {
-				return who
+				return "got " + who
 			}
 			return ""
 		})

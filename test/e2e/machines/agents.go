@@ -139,7 +139,7 @@ func replaceAgent(t *testing.T, c *sandbox.Cluster, n *node.Node, command, flags
 	Eventually(t, "the DaemonSet's controller sees the flags", func(context.Context) string {
 		seen := kubectl("get", set, "--output", "jsonpath={.metadata.generation} {.status.observedGeneration}")
 		if generation, observed, _ := strings.Cut(seen, " "); generation != observed {
-			return seen
+			return "got " + seen
 		}
 		return ""
 	})

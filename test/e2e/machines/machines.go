@@ -98,7 +98,8 @@ func AwaitOutput(t *testing.T, n *node.Node, want string, argv ...string) {
 	})
 }
 
-// Eventually waits until ok returns "", or fails the test with what it returned last.
+// Eventually waits until ok returns "", or fails the test with what it returned last. An ok that says what it got, and
+// not what is wrong with it, returns "got " and that: an empty answer is no success.
 func Eventually(t *testing.T, what string, ok func(context.Context) string) {
 	t.Helper()
 	Within(t, deadline, what, ok)

@@ -70,7 +70,7 @@ func tryMacvlan(t *testing.T, c *sandbox.Cluster) {
 		to := netip.AddrPortFrom(a.Addr(), 8080)
 		machines.Eventually(t, "a host asks "+to.String(), func(ctx context.Context) string {
 			if got := machines.AskOn(ctx, c.Control.Member, "tcp", to); !strings.HasPrefix(got, "router-2 ") {
-				return got
+				return "got " + got
 			}
 			return ""
 		})

@@ -170,7 +170,7 @@ func hostInLAN(t *testing.T, c *sandbox.Cluster, pod string, to []netip.Addr) {
 		machines.Eventually(t, "a host asks "+a.String(), func(ctx context.Context) string {
 			if got := machines.AskOn(ctx, c.Control.Member, "tcp", netip.AddrPortFrom(a, 8080)); !strings.HasPrefix(got,
 				pod+" ") {
-				return got
+				return "got " + got
 			}
 			return ""
 		})

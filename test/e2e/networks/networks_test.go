@@ -340,7 +340,7 @@ func hostAsks(t *testing.T, c *sandbox.Cluster, n *node.Node, to netip.AddrPort,
 	t.Helper()
 	machines.Eventually(t, fmt.Sprintf("the host in the VLAN asks %s", to), func(ctx context.Context) string {
 		if got := onHost(n, "host100").ask(ctx, c, "tcp", to); !strings.HasPrefix(got, pod+" ") {
-			return got
+			return "got " + got
 		}
 		return ""
 	})

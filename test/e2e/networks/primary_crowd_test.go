@@ -31,8 +31,9 @@ spec:
 `
 
 // TestTwoTenantsLoseNoPacket has two tenants of the same ranges, whose pods have the same addresses, connect to the
-// same ports at the same time: to a pod of another node, to a Service, and to the outside. All connections are
-// answered, each by the tenant's own pods. The neighbours are known: OVN drops what waits for too long for one.
+// same ports: to a pod of another node, to a Service, and to the outside. A tenant's connections to one kind of server
+// are all open at the same time. All are answered, each by the tenant's own pods. The neighbours are known: OVN drops
+// what waits for too long for one.
 func TestTwoTenantsLoseNoPacket(t *testing.T) {
 	machines.Alone(t)
 	c := machines.Up(t, sandbox.Options{Name: "crowd-test", Nodes: 2, Gateways: 1, DualStack: true})
@@ -75,7 +76,8 @@ func TestTwoTenantsLoseNoPacket(t *testing.T) {
 	}
 }
 
-// askCrowd has a tenant's first pod ask all its questions, those about one kind of server at the same time.
+// askCrowd has a tenant's first pod ask all its questions, those to one kind of server at the same time. Each question
+// has a connection of its own, and all are open before the first is asked.
 func askCrowd(t *testing.T, c *sandbox.Cluster, ns string) {
 	var pod []netip.AddrPort
 	for _, a := range on(t, c, ns, ns+"-2", "ovn-udn1") {
@@ -93,7 +95,7 @@ func askCrowd(t *testing.T, c *sandbox.Cluster, ns string) {
 		for i := range crowd {
 			questions = append(questions, []string{"tcp ", "udp "}[i%2]+s.at[i/2%len(s.at)].String())
 		}
-		cmd := c.Kubectl(t.Context(), "exec", "--stdin", "--namespace", ns, ns+"-1", "--", machines.EchoInPod, "questions",
+		cmd := c.Kubectl(t.Context(), "exec", "--stdin", "--namespace", ns, ns+"-1", "--", machines.EchoInPod, "crowd",
 			crowdWait)
 		cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
 		var out, errs bytes.Buffer

@@ -20,7 +20,7 @@ func everybody(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 		t.Helper()
 		machines.Eventually(t, who+" asks "+to.String(), func(ctx context.Context) string {
 			if got := ask(ctx); !strings.HasPrefix(got, ns+"-1 ") && !strings.HasPrefix(got, ns+"-2 ") {
-				return got
+				return "got " + got
 			}
 			return ""
 		})
@@ -87,7 +87,7 @@ func atExternalIPs(t *testing.T, c *sandbox.Cluster, ns string, number int) {
 			} {
 				machines.Eventually(t, who+" asks "+to.String(), func(ctx context.Context) string {
 					if got := ask(ctx); !strings.HasPrefix(got, ns+"-1 ") && !strings.HasPrefix(got, ns+"-2 ") {
-						return got
+						return "got " + got
 					}
 					return ""
 				})
@@ -109,7 +109,7 @@ func (t tenant) fromOutside(nodePort uint16) {
 			for i, a := range t.c.Nodes[1].Config.Addrs {
 				got := machines.AskOn(ctx, t.c.Outside, []string{"tcp", "udp"}[i%2], netip.AddrPortFrom(a.Addr(), nodePort))
 				if strings.HasPrefix(got, t.pod("server")+" ") != so {
-					return got
+					return "got " + got
 				}
 			}
 			return ""

@@ -93,7 +93,7 @@ func tryServices(t *testing.T, c *sandbox.Cluster, ns string, nodePort int) {
 		machines.Eventually(t, "only "+two+" is a backend", func(ctx context.Context) string {
 			for range 10 {
 				if got := machines.AskFrom(ctx, c, ns, three, "tcp", to); !strings.HasPrefix(got, two+" ") {
-					return got
+					return "got " + got
 				}
 			}
 			return ""

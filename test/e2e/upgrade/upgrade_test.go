@@ -172,7 +172,7 @@ func (u *upgrade) work(t *testing.T) {
 		machines.Eventually(t, "service "+name, func(ctx context.Context) string {
 			who := machines.AskIn(ctx, u.Cluster, "p-"+u.Nodes[0].Spec.Name, "tcp", netip.AddrPortFrom(ip, 8080))
 			if answered, _, _ := strings.Cut(who, " "); answered != name {
-				return who
+				return "got " + who
 			}
 			return ""
 		})
