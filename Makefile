@@ -154,10 +154,10 @@ attacks: sandbox ## what nodes, pods' authors and strangers must not be able to 
 	$(GO) test -C test -count=1 -v -run Attacks ./e2e/attacks
 
 # Tests whose clusters otherwise run the programs as processes of the host.
-CHART_SUITES ?= ./e2e/gateway ./e2e/nodeport ./e2e/policy
+CHART_SUITES ?= $(addprefix ./e2e/,attacks connections gateway healthcheck hostback nodeport policy services)
 
 .PHONY: chart-suites
-chart-suites: sandbox ## gateways, node ports and policies on clusters of the Helm chart; CHART_SUITES=./e2e/gateway for one
+chart-suites: sandbox ## end-to-end tests on clusters of the Helm chart; CHART_SUITES=./e2e/gateway for one
 	@test/deps.sh
 	@test/modules.sh test/helm
 	@test/build.sh helm
