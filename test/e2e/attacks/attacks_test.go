@@ -56,6 +56,7 @@ func TestAttacks(t *testing.T) {
 		}
 		return ""
 	})
+	b.kubelets(t)
 	t.Logf("%d attacks were refused", len(all))
 	rights(t, b.Cluster)
 	settings(t, b.Cluster)

@@ -118,15 +118,22 @@ func runScale(ctx context.Context, c Config, report *Report, tell func(string)) 
 	return nil
 }
 
-// prepareScale makes the nodes and services, and a master.
+// prepareScale makes the nodes, the services, a master, and the pods with policies.
 func (s *scale) prepareScale(ctx context.Context) error {
 	err := errors.Join(load.Nodes(ctx, s.rig.Kube, s.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
 		load.Parallel(ctx, s.Services, s.service))
 	if err != nil {
 		return err
 	}
-	_, err = s.startScale(ctx)
-	return err
+	if _, err = s.startScale(ctx); err != nil {
+		return err
+	}
+	if err := s.prepareScalePolicies(ctx); err != nil {
+		return err
+	}
+	return s.master.WaitValues(ctx, func(value func(string, ...string) float64) bool {
+		return value(podPatches, podKind) >= podsWithPolicies && value("northbound_owners_dirty") == 0
+	})
 }
 
 // service makes the i-th service of both families, with its endpoints.

@@ -38,7 +38,7 @@ type effect struct {
 }
 
 // kinds lists the kinds of changes, in the order in which they are made. No kind frees an address: that would be
-// recorded, a minute later, with another change.
+// recorded, a minute later, with another change. Networks have a bench of their own.
 func kinds() []kind {
 	return []kind{
 		{"a pod comes", true, func(s *scale, ctx context.Context, _ int) error { return s.addPod(ctx) }},
@@ -64,10 +64,45 @@ func kinds() []kind {
 			}
 			return nil
 		}},
+		{"a policy comes", true, func(s *scale, ctx context.Context, i int) error {
+			_, _, err := load.CreatePolicy(ctx, s.rig.Kube, policy(isolatingPolicy+1+i, 0))
+			return err
+		}},
+		{"a policy's port changes", true, func(s *scale, ctx context.Context, i int) error {
+			return load.UpdatePolicy(ctx, s.rig.Kube, policy(isolatingPolicy+1+i, 1))
+		}},
+		{"a policy goes", true, func(s *scale, ctx context.Context, i int) error {
+			return load.DeletePolicy(ctx, s.rig.Kube, policyNamespace, isolatingPolicy+1+i)
+		}},
 		{"a node comes", true, func(s *scale, ctx context.Context, i int) error {
 			return load.Node(ctx, s.rig.Kube, s.Nodes+i)
 		}},
 	}
+}
+
+// policyNamespace has podsWithPolicies pods, which one policy isolates from the start.
+const (
+	policyNamespace  = "policies"
+	podsWithPolicies = 10
+	isolatingPolicy  = 0
+)
+
+// policy is one for all pods of policyNamespace, which opens a port to them. Each number has ports of its own, for
+// version 0 and 1. The changes have the numbers after isolatingPolicy.
+func policy(number, version int) load.Policy {
+	return load.Policy{Namespace: policyNamespace, Number: number, Port: 1000 + 2*number + version}
+}
+
+// prepareScalePolicies makes the pods that policies select, and the policy that isolates them.
+func (s *scale) prepareScalePolicies(ctx context.Context) error {
+	if err := load.Namespace(ctx, s.rig.Kube, policyNamespace); err != nil {
+		return err
+	}
+	if _, err := load.CreatePods(ctx, s.rig.Kube, policyNamespace, podsWithPolicies, s.Nodes); err != nil {
+		return err
+	}
+	_, _, err := load.CreatePolicy(ctx, s.rig.Kube, policy(isolatingPolicy, 0))
+	return err
 }
 
 // effects makes the changes of each kind.

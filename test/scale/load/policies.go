@@ -30,10 +30,10 @@ type Policy struct {
 	Port          int
 }
 
-// CreatePolicy makes a policy, and returns when the request was sent and when it was answered.
-func CreatePolicy(ctx context.Context, kube kubernetes.Interface, p Policy) (sent, answered time.Time, err error) {
+// object is the policy as the API server takes it.
+func (p Policy) object() *networkingv1.NetworkPolicy {
 	tcp, port := corev1.ProtocolTCP, intstr.FromInt(p.Port)
-	object := &networkingv1.NetworkPolicy{
+	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: PolicyName(p.Number)},
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: p.Pods},
@@ -44,11 +44,34 @@ func CreatePolicy(ctx context.Context, kube kubernetes.Interface, p Policy) (sen
 			}},
 		},
 	}
+}
+
+// CreatePolicy makes a policy, and returns when the request was sent and when it was answered.
+func CreatePolicy(ctx context.Context, kube kubernetes.Interface, p Policy) (sent, answered time.Time, err error) {
 	sent = time.Now()
-	if _, err := kube.NetworkingV1().NetworkPolicies(p.Namespace).Create(ctx, object, metav1.CreateOptions{}); err != nil {
+	_, err = kube.NetworkingV1().NetworkPolicies(p.Namespace).Create(ctx, p.object(), metav1.CreateOptions{})
+	if err != nil {
 		return sent, sent, fmt.Errorf("making a policy: %w", err)
 	}
 	return sent, time.Now(), nil
+}
+
+// UpdatePolicy replaces the policy of the same namespace and number.
+func UpdatePolicy(ctx context.Context, kube kubernetes.Interface, p Policy) error {
+	_, err := kube.NetworkingV1().NetworkPolicies(p.Namespace).Update(ctx, p.object(), metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("changing a policy: %w", err)
+	}
+	return nil
+}
+
+// DeletePolicy deletes the policy of a namespace that has the number.
+func DeletePolicy(ctx context.Context, kube kubernetes.Interface, namespace string, number int) error {
+	err := kube.NetworkingV1().NetworkPolicies(namespace).Delete(ctx, PolicyName(number), metav1.DeleteOptions{})
+	if err != nil {
+		return fmt.Errorf("deleting a policy: %w", err)
+	}
+	return nil
 }
 
 // CreatePolicies makes policies, and returns when it started.
