@@ -101,8 +101,8 @@ func (s *Schema) Label(m model.Model) string {
 }
 
 // Mark is the key in the row's ownership mark; ok is false when the row is not ours. A row without room for a mark is
-// known by its name. There is only one row of a name (ovn-nb(5), Load_Balancer_Group). It may have any UUID: a copy of a
-// database that was put back with ovsdb-client(1) has new ones.
+// known by its name. There is only one row of a name (ovn-nb(5), Load_Balancer_Group). It may have any UUID: a copy
+// of a database that was put back with ovsdb-client(1) has new ones.
 func (s *Schema) Mark(m model.Model) (k Key, ok bool) {
 	if g, is := m.(*nbdb.LoadBalancerGroup); is && g != nil {
 		kind, name, role, ok := names.LBGroupOwner(g.Name)
