@@ -42,8 +42,8 @@ func (b bed) kubelets(t *testing.T) {
 	b.askKubelets(t, "with the policy", reader, "reader", open)
 }
 
-// askKubelets waits until a question of a pod to the kubelet of each node, at each address of the machine, ends with one
-// of some words.
+// askKubelets waits until a question of a pod to the kubelet of each node, at each address of the machine, ends with
+// one of some words.
 func (b bed) askKubelets(t *testing.T, when, namespace, pod string, want []string) {
 	t.Helper()
 	for _, n := range b.Nodes {
