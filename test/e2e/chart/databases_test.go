@@ -38,9 +38,9 @@ func (c *installed) threeDatabases(t *testing.T) {
 		leader := c.leader(t, d.container, d.name)
 		c.kubectl(t, "delete", "pod", leader, "--grace-period=0", "--force")
 		c.newPod(t, "without-a-leader-of-"+d.container)
+		c.members(t, all...) // without these servers, the next leader would take the majority with it
+		c.settled(t)
 	}
-	c.members(t, all...)
-	c.settled(t)
 
 	c.loseDisk(t, "n3")
 	c.members(t, all...)
