@@ -32,7 +32,8 @@ ip -br link show dev eth0 | cut -d' ' -f1 | cut -d@ -f1
 cat /sys/class/net/eth0/address /sys/class/net/eth0/mtu
 ip -4 route; ip -6 route show default
 ethtool -k eth0 | grep ^tx-checksumming
-grep . /proc/sys/net/ipv6/conf/eth0/accept_ra /proc/sys/net/ipv6/conf/eth0/autoconf`
+grep . /proc/sys/net/ipv6/conf/eth0/accept_ra /proc/sys/net/ipv6/conf/eth0/autoconf \
+	/proc/sys/net/ipv6/neigh/eth0/ucast_solicit`
 
 const wantPodState = `eth0@if# UP 10.128.2.3/23 fd01:0:0:1::3/64
 eth0
@@ -43,7 +44,8 @@ default via 10.128.2.1 dev eth0
 default via fd01:0:0:1::1 dev eth0 metric 1024 pref medium
 tx-checksumming: off
 /proc/sys/net/ipv6/conf/eth0/accept_ra:0
-/proc/sys/net/ipv6/conf/eth0/autoconf:0`
+/proc/sys/net/ipv6/conf/eth0/autoconf:0
+/proc/sys/net/ipv6/neigh/eth0/ucast_solicit:60`
 
 func inPod(t *testing.T, ns string) string {
 	t.Helper()

@@ -202,6 +202,9 @@ func setUpPod(s Spec) error {
 	if err := refuseRouters(s.IfName); err != nil {
 		return err
 	}
+	if err := trustKnownRouter(s.IfName); err != nil {
+		return err
+	}
 	for _, p := range s.Network.IPs {
 		if err := addAddress(link, p); err != nil {
 			return err
@@ -268,6 +271,20 @@ func refuseRouters(name string) error {
 		if err := setIPv6(name, key, "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+	}
+	return nil
+}
+
+// routerAway is how long an IPv6 router that was known may be silent, in seconds.
+const routerAway = "60"
+
+// trustKnownRouter has a pod go on sending to a router that does not answer its questions for routerAway. ovn-controller
+// answers neighbour solicitations for it, also when it is restarted. By default the kernel gives up after three, one a
+// second (ucast_solicit, Linux ip-sysctl.rst). ARP is answered by Open vSwitch.
+func trustKnownRouter(name string) error {
+	err := os.WriteFile("/proc/sys/net/ipv6/neigh/"+name+"/ucast_solicit", []byte(routerAway), 0o644)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("setting ucast_solicit=%s of %s: %w", routerAway, name, err)
 	}
 	return nil
 }
