@@ -278,9 +278,9 @@ func refuseRouters(name string) error {
 // routerAway is how long an IPv6 router that was known may be silent, in seconds.
 const routerAway = "60"
 
-// trustKnownRouter has a pod go on sending to a router that does not answer its questions for routerAway. ovn-controller
-// answers neighbour solicitations for it, also when it is restarted. By default the kernel gives up after three, one a
-// second (ucast_solicit, Linux ip-sysctl.rst). ARP is answered by Open vSwitch.
+// trustKnownRouter has a pod go on sending to a router that does not answer its questions for routerAway.
+// ovn-controller answers neighbour solicitations for it, and may be restarted. By default the kernel gives up after
+// three, one a second (ucast_solicit, Linux ip-sysctl.rst). ARP is answered by Open vSwitch.
 func trustKnownRouter(name string) error {
 	err := os.WriteFile("/proc/sys/net/ipv6/neigh/"+name+"/ucast_solicit", []byte(routerAway), 0o644)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
