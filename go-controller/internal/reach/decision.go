@@ -57,6 +57,14 @@ func (d direction) side() string {
 	return "from"
 }
 
+// of is what a policy says of the direction.
+func (d direction) of(p *cluster.NetworkPolicy) cluster.PolicyRules {
+	if d == egress {
+		return p.Egress
+	}
+	return p.Ingress
+}
+
 // decide is what the ACLs of some stages decide: the first one that drops the packet, or else the last one that allows
 // it. A nil ACL stands for none. passed are ACLs that left the decision to a later tier.
 func decide(steps []verdict.Step) (allowed bool, acl *nbdb.ACL, passed []*nbdb.ACL) {
@@ -248,12 +256,7 @@ func (c *Cluster) selecting(p *cluster.Pod) []*cluster.NetworkPolicy {
 
 // isolating lists those of the policies that isolate pods in a direction.
 func isolating(all []*cluster.NetworkPolicy, d direction) []*cluster.NetworkPolicy {
-	return slices.DeleteFunc(slices.Clone(all), func(p *cluster.NetworkPolicy) bool {
-		if d == egress {
-			return !p.Egress.Isolates
-		}
-		return !p.Ingress.Isolates
-	})
+	return slices.DeleteFunc(slices.Clone(all), func(p *cluster.NetworkPolicy) bool { return !d.of(p).Isolates })
 }
 
 // furtherPolicies lists the MultiNetworkPolicies that select a pod in its primary network, sorted.

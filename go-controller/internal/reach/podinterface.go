@@ -87,7 +87,7 @@ func named(kind names.Kind, policies []*cluster.NetworkPolicy) []namedPolicy {
 // isolatingOf lists those of the policies that isolate pods in a direction.
 func isolatingOf(all []namedPolicy, d direction) (out []namedPolicy) {
 	for _, p := range all {
-		if len(isolating([]*cluster.NetworkPolicy{p.NetworkPolicy}, d)) > 0 {
+		if d.of(p.NetworkPolicy).Isolates {
 			out = append(out, p)
 		}
 	}
@@ -98,7 +98,7 @@ func isolatingOf(all []namedPolicy, d direction) (out []namedPolicy) {
 func (p namedPolicy) selecting() Selecting {
 	s := Selecting{Name: p.object}
 	for _, d := range []direction{ingress, egress} {
-		if len(isolatingOf([]namedPolicy{p}, d)) > 0 {
+		if d.of(p.NetworkPolicy).Isolates {
 			s.Types = append(s.Types, d.policyType())
 		}
 	}

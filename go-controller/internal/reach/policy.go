@@ -74,7 +74,7 @@ func OfPolicy(c *core.Core, kind names.Kind, name string, problems []cluster.Pro
 func (p *Policy) isolating(m members, of *cluster.NetworkPolicy) {
 	p.Selects = m.of(of.Subject())
 	for _, d := range []direction{ingress, egress} {
-		if len(isolating([]*cluster.NetworkPolicy{of}, d)) == 0 {
+		if !d.of(of).Isolates {
 			continue
 		}
 		rules := rulesOf(of, d)

@@ -48,10 +48,7 @@ func comparePolicies(a, b *cluster.NetworkPolicy) int { return cluster.CompareNa
 
 // rulesOf lists the rules of a policy that count in a direction.
 func rulesOf(p *cluster.NetworkPolicy, d direction) []cluster.PolicyRule {
-	rules := p.Ingress
-	if d == egress {
-		rules = p.Egress
-	}
+	rules := d.of(p)
 	if !rules.Isolates {
 		return nil
 	}

@@ -88,7 +88,7 @@ spec:
 	machines.Kubectl(t, c.Cluster, policy, "apply", "--filename", "-")
 	defer machines.Kubectl(t, c.Cluster, policy, "delete", "--filename", "-") // what comes next needs its pods
 	c.atNodePorts(t, func(_, answer string, _ netip.Addr) string {
-		if !strings.Contains(answer, "deadline exceeded") && !strings.Contains(answer, "i/o timeout") {
+		if !machines.Dropped(answer) {
 			return fmt.Sprintf("%q, want no answer", answer)
 		}
 		return ""

@@ -165,6 +165,11 @@ func AskFrom(ctx context.Context, c *sandbox.Cluster, namespace, pod, protocol s
 	return answer(string(out), err)
 }
 
+// Dropped tells whether an answer of AskOn, or of Echo, says that packets were dropped: nobody refused them.
+func Dropped(answer string) bool {
+	return strings.Contains(answer, "deadline exceeded") || strings.Contains(answer, "i/o timeout")
+}
+
 // EchoFrom returns Echo with arguments, to run in the network of a pod.
 func EchoFrom(ctx context.Context, c *sandbox.Cluster, namespace, pod string, args ...string) (*exec.Cmd, error) {
 	program := filepath.Join(c.Options.BinDir, filepath.Base(Echo))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
 // cell is one question: may this client reach this port of this server in this way?
@@ -26,7 +28,7 @@ func (c *cell) String() string {
 // take compares an answer with what is wanted. Policies drop: a connection that is refused is wrong, too.
 func (c *cell) take(answer string) {
 	reason, failed := strings.CutPrefix(answer, "error: ")
-	dropped := failed && (strings.Contains(reason, "deadline exceeded") || strings.Contains(reason, "i/o timeout"))
+	dropped := failed && machines.Dropped(reason)
 	c.wrong = ""
 	if c.want && failed || !c.want && !dropped {
 		c.wrong = fmt.Sprintf("%q, want an answer: %v", answer, c.want)

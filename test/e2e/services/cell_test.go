@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
 )
 
 // cell has the answers to one client at one address of a service, over one protocol.
@@ -94,10 +96,7 @@ func (c *cell) settle() {
 // dropped reports whether an error means that packets are dropped. The last one is the error for a datagram that a host
 // itself sends (nft(8), drop in an output hook).
 func dropped(answer string) bool {
-	return slices.ContainsFunc([]string{"deadline exceeded", "i/o timeout", "operation not permitted"},
-		func(s string) bool {
-			return strings.Contains(answer, s)
-		})
+	return machines.Dropped(answer) || strings.Contains(answer, "operation not permitted")
 }
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

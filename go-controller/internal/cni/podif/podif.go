@@ -268,38 +268,39 @@ func routes(n annotation.PodNetwork) []annotation.Route {
 // refuseRouters keeps a pod from believing another pod that says it is a router: all addresses and routes are given.
 func refuseRouters(name string) error {
 	for _, key := range []string{"accept_ra", "autoconf", "accept_redirects"} {
-		if err := setIPv6(name, key, "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := setIPv6("conf", name, key, "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// routerAway is how long an IPv6 router that was known may be silent, in seconds.
+// routerAway is how long an IPv6 router may be silent once it has answered, in seconds.
 const routerAway = "60"
 
 // trustKnownRouter has a pod go on sending to a router that does not answer its questions for routerAway.
 // ovn-controller answers neighbour solicitations for it, and may be restarted. By default the kernel gives up after
 // three, one a second (ucast_solicit, Linux ip-sysctl.rst). ARP is answered by Open vSwitch.
 func trustKnownRouter(name string) error {
-	err := os.WriteFile("/proc/sys/net/ipv6/neigh/"+name+"/ucast_solicit", []byte(routerAway), 0o644)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("setting ucast_solicit=%s of %s: %w", routerAway, name, err)
+	if err := setIPv6("neigh", name, "ucast_solicit", routerAway); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
 
 // disableIPv6 sets the interface's sysctl disable_ipv6.
 func disableIPv6(name, value string) error {
-	if err := setIPv6(name, "disable_ipv6", value); err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
+	err := setIPv6("conf", name, "disable_ipv6", value)
+	if err != nil && (value != "1" || !errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
 	return nil
 }
 
-// setIPv6 sets an interface's sysctl in the namespace of the calling thread. A kernel without IPv6 does not have it.
-func setIPv6(name, key, value string) error {
-	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/"+key, []byte(value), 0o644); err != nil {
+// setIPv6 sets an interface's sysctl below net.ipv6.conf or net.ipv6.neigh, in the namespace of the calling thread. A
+// kernel without IPv6 does not have it.
+func setIPv6(below, name, key, value string) error {
+	if err := os.WriteFile("/proc/sys/net/ipv6/"+below+"/"+name+"/"+key, []byte(value), 0o644); err != nil {
 		return fmt.Errorf("setting %s=%s of %s: %w", key, value, name, err)
 	}
 	return nil
