@@ -13,9 +13,9 @@ import (
 // preferably while their sandboxes are being made. The others are deleted when all of them run, while the next wave is
 // created.
 const (
-	waves       = 5
-	wavePods    = 40
-	waveForced  = 10
+	waves       = 3
+	wavePods    = 24
+	waveForced  = 6
 	churnImage  = "localhost/pause:1"
 	networksKey = "k8s.ovn.org/pod-networks"
 )
@@ -26,7 +26,7 @@ type churnPod struct {
 	networks          string // the annotation
 }
 
-// TestChurn checks that 200 pods that are created and deleted leave nothing behind: on the nodes, in the databases, and
+// TestChurn checks that 72 pods that are created and deleted leave nothing behind: on the nodes, in the databases, and
 // among the allocated addresses.
 func TestChurn(t *testing.T) {
 	nodes := []string{"n1", "n2", "n3"}

@@ -22,7 +22,7 @@ import (
 
 const (
 	name     = "e2e"            // of the sandbox
-	deadline = 60 * time.Second // of every wait
+	deadline = 3 * time.Minute  // of every wait
 	upLimit  = 15 * time.Minute // for starting the cluster, which may download and build
 )
 
@@ -126,19 +126,7 @@ func inMaster(t *testing.T, args ...string) string {
 // eventually waits until ok returns "", or fails with what it returned last.
 func eventually(t *testing.T, what string, ok func() string) {
 	t.Helper()
-	end := time.Now().Add(deadline)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		why := ok()
-		if why == "" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: %s", what, why)
-		}
-		<-tick.C
-	}
+	machines.Within(t, deadline, what, func(context.Context) string { return ok() })
 }
 
 // apply applies a manifest and removes its objects when the test ends.

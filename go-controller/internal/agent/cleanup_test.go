@@ -17,13 +17,15 @@ import (
 )
 
 // machineScript prints all that an agent may change on a machine. Open vSwitch's own start script sets the two keys
-// that are left out.
+// that are left out. So are br-int's tables 66 and 67: ovn-controller fills them when it learns a neighbor's address,
+// which may happen at any time.
 const machineScript = `
 for p in ip nft ovs-vsctl sysctl; do command -v $p >/dev/null || exit 1; done
 ip -o addr | sed 's/^[0-9]*: //' | sort
 for f in -4 -6; do ip $f rule; ip $f route show table all; ip $f neigh show nud permanent; done | sort
 nft list ruleset
-for b in $(ovs-vsctl list-br); do echo "$b:" $(ovs-vsctl list-ports $b); ovs-ofctl --no-stats dump-flows $b; done
+for b in $(ovs-vsctl list-br); do echo "$b:" $(ovs-vsctl list-ports $b); ovs-ofctl --no-stats dump-flows $b; done |
+  grep -v 'table=6[67],'
 ovs-vsctl --no-headings --columns=ssl list Open_vSwitch
 ovs-vsctl get Open_vSwitch . external_ids | tr -d '{}" ' | tr , '\n' | grep -v '^system-id=\|^hostname='
 sysctl -a 2>/dev/null | grep 'forward\|accept_ra \|rp_filter\|arp_ignore' | sort

@@ -35,8 +35,11 @@ spec:
 // sources asks the host outside repeatedly from a pod, each time with a new connection, and returns the source
 // addresses that it saw; "" if there was no answer.
 func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPort, times int) map[string]int {
-	out, _ := b.Kubectl(ctx, "exec", pod, "--", machines.EchoInPod, "ask", protocol, to.String(), fmt.Sprint(times),
-		"1s").Output()
+	cmd, err := machines.EchoFrom(ctx, b.Cluster, "default", pod, "ask", protocol, to.String(), fmt.Sprint(times), "1s")
+	if err != nil {
+		return map[string]int{"": times}
+	}
+	out, _ := cmd.Output()
 	seen := map[string]int{}
 	for line := range strings.Lines(string(out)) {
 		who, where, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -66,7 +66,11 @@ type bed struct {
 // and so on.
 func (b bed) ask(ctx context.Context, protocol string, to netip.AddrPort) []string {
 	args := []string{"ask", protocol, to.String(), "12", "1s"}
-	pod, _ := b.Kubectl(ctx, append([]string{"exec", "client-n1", "--", machines.EchoInPod}, args...)...).CombinedOutput()
+	cmd, err := machines.EchoFrom(ctx, b.Cluster, "default", "client-n1", args...)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	pod, _ := cmd.CombinedOutput()
 	node, _ := b.Nodes[0].Run(ctx, append([]string{machines.Echo}, args...)...)
 	var out []string
 	for line := range strings.Lines(string(pod) + "\n" + node) {

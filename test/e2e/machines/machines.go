@@ -21,8 +21,11 @@ import (
 const (
 	upLimit  = 15 * time.Minute // for starting the cluster, which may download and build
 	deadline = 2 * time.Minute  // of every wait
-	// Between two looks. Most conditions hold soon, and looking for those that do not costs a busy machine time.
+	// Between two looks. Most conditions hold soon.
 	firstPause, longestPause = 5 * time.Millisecond, 100 * time.Millisecond
+	// rest is how many times as long as a look the pause after it is, at least: on a busy machine a look takes long, and
+	// what is awaited needs the processors, too.
+	rest = 2
 )
 
 // Up starts a sandbox, and takes it down when the test ends. By then, no node's switch may have crashed or dropped a
@@ -122,6 +125,7 @@ func Within(t *testing.T, limit time.Duration, what string, ok func(context.Cont
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		began := time.Now()
 		why := ok(ctx)
 		if why == "" {
 			return
@@ -129,7 +133,7 @@ func Within(t *testing.T, limit time.Duration, what string, ok func(context.Cont
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: %s", what, why)
-		case <-time.After(pause):
+		case <-time.After(max(pause, rest*time.Since(began))):
 		}
 	}
 }

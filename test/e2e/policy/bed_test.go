@@ -169,19 +169,18 @@ func (b *bed) makeService(t *testing.T, namespace, name string, selector map[str
 // asker is where questions are asked from.
 type asker struct {
 	name string
-	run  func(ctx context.Context, argv ...string) *exec.Cmd
+	run  func(ctx context.Context, argv ...string) (*exec.Cmd, error)
 }
 
 func (b *bed) inPod(namespace, pod string) asker {
-	return asker{namespace + "/" + pod, func(ctx context.Context, argv ...string) *exec.Cmd {
-		return b.Kubectl(ctx, append([]string{"--namespace", namespace, "exec", "--stdin", "--container",
-			fmt.Sprint("port-", lowPort), pod, "--", machines.EchoInPod}, argv...)...)
+	return asker{namespace + "/" + pod, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
+		return machines.EchoFrom(ctx, b.Cluster, namespace, pod, argv...)
 	}}
 }
 
 func on(m *member.Member) asker {
-	return asker{m.Spec.Name, func(ctx context.Context, argv ...string) *exec.Cmd {
-		return m.Command(ctx, append([]string{machines.Echo}, argv...)...)
+	return asker{m.Spec.Name, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
+		return m.Command(ctx, append([]string{machines.Echo}, argv...)...), nil
 	}}
 }
 

@@ -26,14 +26,14 @@ import (
 const windowPods = "WINDOW_PODS"
 
 const (
-	bornFor   = 60 * time.Second // how long pods are made
+	bornFor   = 20 * time.Second // how long pods are made
 	bornBy    = 3                // how many at a time, of each direction
 	killEvery = 100              // pods, where their number is given
 	sinkPort  = 9999             // what pods send to, and are sent to
 	datagrams = 300              // that a pod sends over each family, from its first instant
 	pace      = 2 * time.Millisecond
 
-	leastEdits = 50 // of labels and policies, with trouble
+	leastEdits = 20 // of labels and policies, with trouble
 )
 
 // nursery makes pods that may not be reached, in the namespace of their direction, and counts what passes all the same.
@@ -50,7 +50,7 @@ type nursery struct {
 }
 
 // born makes pods under a default deny. With trouble, labels and policies change all the time, and the master is
-// killed: in the middle of a minute's pods or, where their number is given, after every killEvery pods.
+// killed: half-way through or, where their number is given, after every killEvery pods.
 func (b *bed) born(t *testing.T, suffix string, trouble bool) {
 	in, out, open := "born-in"+suffix, "born-out"+suffix, "open"+suffix
 	for _, n := range []string{in, out, open} {
@@ -163,7 +163,7 @@ func (n *nursery) raise(t *testing.T, namespace string, receives, sends bool) (n
 	var enough atomic.Int64 // datagrams since the pod is ready
 	var ready atomic.Bool
 	begun := false
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(patience)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for why := "not seen"; why != ""; <-tick.C {

@@ -129,7 +129,10 @@ func ask(ctx context.Context, cells []*cell, wait time.Duration) error {
 	for _, c := range cells {
 		questions = append(questions, c.question())
 	}
-	cmd := cells[0].asks.run(ctx, "questions", wait.String())
+	cmd, err := cells[0].asks.run(ctx, "questions", wait.String())
+	if err != nil {
+		return fmt.Errorf("asking from %s: %w", cells[0].asks.name, err)
+	}
 	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

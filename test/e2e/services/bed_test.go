@@ -158,18 +158,18 @@ type client struct {
 	name string
 	node string // "" for outside the cluster
 	host bool   // on the host network
-	run  func(ctx context.Context, argv ...string) *exec.Cmd
+	run  func(ctx context.Context, argv ...string) (*exec.Cmd, error)
 }
 
 func (b bed) clients() (all []client) {
 	inPod := func(name, pod, node string, host bool) {
-		all = append(all, client{name, node, host, func(ctx context.Context, argv ...string) *exec.Cmd {
-			return b.Kubectl(ctx, append([]string{"exec", "--stdin", pod, "--", machines.EchoInPod}, argv...)...)
+		all = append(all, client{name, node, host, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
+			return machines.EchoFrom(ctx, b.Cluster, "default", pod, argv...)
 		}})
 	}
 	on := func(m *member.Member, node string) {
-		all = append(all, client{m.Spec.Name, node, true, func(ctx context.Context, argv ...string) *exec.Cmd {
-			return m.Command(ctx, append([]string{machines.Echo}, argv...)...)
+		all = append(all, client{m.Spec.Name, node, true, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
+			return m.Command(ctx, append([]string{machines.Echo}, argv...)...), nil
 		}})
 	}
 	for _, n := range b.Nodes {
@@ -185,7 +185,10 @@ func (b bed) clients() (all []client) {
 
 // ask asks all questions, such as "tcp 10.96.0.1:80", at the same time, and returns the answers.
 func (c client) ask(ctx context.Context, questions []string, wait time.Duration) ([]string, error) {
-	cmd := c.run(ctx, "questions", wait.String())
+	cmd, err := c.run(ctx, "questions", wait.String())
+	if err != nil {
+		return nil, fmt.Errorf("asking from %s: %w", c.name, err)
+	}
 	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -61,7 +61,12 @@ func (c client) mirror(t *testing.T, what string, to netip.AddrPort, arrives boo
 	t.Helper()
 	want := fmt.Sprintf("%d bytes\n", fragmented)
 	for range 5 {
-		out, err := c.run(t.Context(), "mirror", to.String(), "1", fmt.Sprint(fragmented)).Output()
+		cmd, err := c.run(t.Context(), "mirror", to.String(), "1", fmt.Sprint(fragmented))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		out, err := cmd.Output()
 		if came := err == nil && string(out) == want; came == arrives {
 			return
 		}
