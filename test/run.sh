@@ -54,22 +54,24 @@ compile() { for m in . test test/oracles; do go list -C "$m" -deps -test -export
 
 # Packages whose goroutines share memory are tested with the race detector, and not a second time without it. A rule of
 # the linter keeps package sync out of most others.
-raced=(./go-controller/cmd/{kubectl-northbound,ovn_cni} ./go-controller/internal/{agent,cni/...,core,cluster,daemon}
-  ./go-controller/internal/{dbserver/...,diagnostics/...,doctor,extbridge,health,hostfacts,hostnet/...,httpserver,kube/...}
+raced=(./go-controller/cmd/{kubectl-northbound,ovn_cni} ./go-controller/internal/{cni/...,core,cluster,daemon}
+  ./go-controller/internal/{dbserver/...,diagnostics/...,extbridge,health,hostfacts,hostnet/...,httpserver,kube/...}
   ./go-controller/internal/{limits,liveness,master,metrics,newkind,ovs,ovsdb/...,ovspod,resolve,scrape,tlsfiles})
-# So are these, but for their tests that take minutes with the detector. Those run without it.
+# So are these, but for their tests that take long with the detector: they compute, or start the test's own program
+# many times. Those run without it.
 declare -A slow_raced=(
-  [./go-controller/cmd/ovnkube]='^(TestEvents|TestDocs|TestPlanErrors|TestGolden)$'
-  [./go-controller/internal/nicmove]='^(TestKill|TestConfirm|TestBoot|TestRouterAdvertisements|TestOpenVSwitchDies)$'
-  [./go-controller/internal/reconcile]='AtScale$|^(TestEveryDriftIsRepaired|TestNoInstantIsWrong)$'
+  [./go-controller/cmd/ovnkube]='^Test(Events|Docs|PlanErrors|Golden|Completion|Links|GatewayHelper|Ex(plain|ample).*)$'
+  [./go-controller/internal/agent]='^Test(NodeIsSetUpAndRepaired|GatewayInVLAN|WithOVN)$'
+  [./go-controller/internal/cni]='^Test(AgentCrashes.*|Verb.*State.*|AddFails|.*WithFurtherInterfaces|FurtherInterfaceFails)$'
+  [./go-controller/internal/doctor]='^TestDamages$'
+  [./go-controller/internal/hostnet/nft]='^Test(ContentRepaired|ServiceLocal|AntiSpoof|TunnelsOfPods)$'
+  [./go-controller/internal/nicmove]='^Test(Kill|Confirm|Boot|RouterAdvertisements|OpenVSwitchDies)$'
+  [./go-controller/internal/reconcile]='AtScale$|^Test(EveryDriftIsRepaired|NoInstantIsWrong)$'
 )
-# of_slow_raced FLAG COMMAND... runs COMMAND for each package of slow_raced, all at a time. FLAG is -run or -skip.
+# of_slow_raced FLAG COMMAND runs COMMAND for each package of slow_raced, three at a time. FLAG is -run or -skip.
 of_slow_raced() {
-  local flag=$1 p status=0 running=()
-  shift
-  for p in "${!slow_raced[@]}"; do "$@" "$flag" "${slow_raced[$p]}" "$p" & running+=($!); done
-  for p in "${running[@]}"; do wait "$p" || status=1; done
-  return $status
+  for p in "${!slow_raced[@]}"; do printf '%s\0' "$1" "${slow_raced[$p]}" "$p"; done |
+    xargs --null --max-args=3 --max-procs=3 bash -c '"$0" "$@"' "$2"
 }
 
 # Four packages of the product at a time: most of them wait, for namespaces of the kernel and for servers. The longest
@@ -85,11 +87,23 @@ product() {
   return $status
 }
 race() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 20m "$@"; }
+export -f plain race
+# What libraries of others say needs one processor for minutes. It runs beside the tests that mostly wait.
+oracles() {
+  local out status=0
+  out=$(go test -C test/oracles -count=1 -timeout 20m -v ./... 2>&1) || status=1
+  printf '%s\n' "$out"
+  return $status
+}
 races() {
-  local status=0
-  of_slow_raced -skip race &
-  race -p 4 "${raced[@]}" || status=1
-  wait $! || status=1
+  local status=0 rest
+  mapfile -t rest < <(go list "${raced[@]}" | grep --invert-match --line-regexp --fixed-strings \
+    --file <(go list "${!slow_raced[@]}"))
+  oracles & local asked=$!
+  of_slow_raced -skip race & local slow=$!
+  race -p 4 "${rest[@]}" || status=1
+  wait $slow || status=1
+  wait $asked || status=1
   return $status
 }
 compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${raced[@]}" "${!slow_raced[@]}" >/dev/null; }
@@ -109,8 +123,21 @@ prepare "the sandbox's root filesystem (the first time about a minute)" bin/sand
 # it, Open vSwitch's userspace datapath has to wait, and loses packets.
 alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
 alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
-alone_in=(./chaos ./e2e ./e2e/{chart,kubeadm,lost,networks,policy,upgrade})
-alone() { go test -C test -count=1 -p 1 -timeout 40m -run "$alone" "${alone_in[@]}"; }
+alone_in=(./e2e/networks ./e2e/policy ./e2e/chart ./chaos ./e2e ./e2e/{kubeadm,lost,upgrade})
+# A machine that is too slow to run all of them in time says which ones it has not run, and how to run them: nobody
+# learns anything from a run that was ended from outside.
+limit=${TEST_MINUTES:-65}
+alone() {
+  local p status=0
+  for p in "${alone_in[@]}"; do
+    if ((SECONDS >= limit * 60)); then
+      echo "== not run, for $limit minutes have passed (TEST_MINUTES): go test -C test -run '$alone' $p"
+    else
+      go test -C test -count=1 -timeout 40m -run "$alone" "$p" || status=1
+    fi
+  done
+  return $status
+}
 
 # All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
 # longest come first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
@@ -123,11 +150,11 @@ beside() {
 }
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product
-timed "product, with the race detector" races
-timed "policies: what libraries of others say" go test -C test/oracles -count=1 -timeout 20m -v ./...
+timed "product, with the race detector; policies: what libraries of others say" races
 timed "clusters, two at a time: scale, end to end" beside
 timed "clusters, one at a time: no packet may be lost" alone
-echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it"
+echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it" |
+  tee -a "$output"
 
 # The failures once more, last of all, for one has to scroll far to find them above: of each test what it said last, and
 # the first lines of that.
@@ -145,6 +172,7 @@ failures() {
 
 echo "== where the time went"
 printf '%s\n' "${summary[@]}"
+grep '^== not run' "$output"
 if [ $status != 0 ]; then
   echo "== what failed"
   failures
