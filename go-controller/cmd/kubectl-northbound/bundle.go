@@ -205,6 +205,7 @@ func databaseParts(s *remote.Session, node string) []part {
 	return []part{
 		tooled(s, at, node, in+"nb-cluster.txt", "database", "nb", "cluster/status", "OVN_Northbound"),
 		tooled(s, at, node, in+"sb-cluster.txt", "database", "sb", "cluster/status", "OVN_Southbound"),
+		tooled(s, at, node, in+"disk-space.txt", "disk", "space"),
 		tooled(s, at, node, in+"northd.txt", "database", "northd", "status"),
 		tooled(s, at, node, in+"northd-times.txt", "database", "northd", "stopwatch/show"),
 	}

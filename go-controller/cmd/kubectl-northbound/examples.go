@@ -6,6 +6,7 @@ func examples() map[string][]string {
 		"appctl":   {"appctl n1 ovn-controller connection-status", "appctl n1 ovs-vswitchd dpctl/dump-conntrack"},
 		"backup":   {"backup nb OVN_Northbound > nb.db"},
 		"database": {"database nb cluster/status OVN_Northbound", "database northd status"},
+		"disk":     {"disk files", "disk space"},
 		"doctor":   {"doctor", "doctor n1 n2", "doctor n1 -o json"},
 		"explain": {"explain svc/web -n shop", "explain pod/shop/db-0 -o yaml",
 			"explain --row=04541828-70be-5a0f-a0e0-3a33dd807c8a"},

@@ -121,13 +121,15 @@ func TestDestination(t *testing.T) {
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	all := []remote.Component{{Name: "master", Node: "n1", Role: "leader", Ready: true},
+		{Name: "databases", Node: "n1", Role: "nb alone", Ready: true, Bytes: map[string]int64{"sb": 12345678, "nb": 50000}},
 		{Name: "node", Node: "n22", Problem: "container agent is not ready", Try: "kubectl northbound doctor n22"}}
 	if err := table(&out, all); err != nil {
 		t.Fatal(err)
 	}
-	want := `COMPONENT  NODE  READY  ROLE
-master     n1    yes    leader
-node       n22   NO     -
+	want := `COMPONENT  NODE  READY  ROLE      SIZE
+master     n1    yes    leader    -
+databases  n1    yes    nb alone  nb 0.1 MB, sb 12.3 MB
+node       n22   NO     -         -
 
 node n22: container agent is not ready
   try: kubectl northbound doctor n22

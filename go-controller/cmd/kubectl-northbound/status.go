@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -83,13 +86,13 @@ func problems(all []remote.Component) (out []remote.Component) {
 // table is a line for each component, and then what is wrong.
 func table(w io.Writer, all []remote.Component) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "COMPONENT\tNODE\tREADY\tROLE")
+	fmt.Fprintln(t, "COMPONENT\tNODE\tREADY\tROLE\tSIZE")
 	for _, c := range all {
 		state := "yes"
 		if !c.Ready {
 			state = "NO"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, or(c.Node), state, or(c.Role))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Name, or(c.Node), state, or(c.Role), or(sizes(c.Bytes)))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("writing the table: %w", err)
@@ -100,6 +103,15 @@ func table(w io.Writer, all []remote.Component) error {
 		}
 	}
 	return nil
+}
+
+// sizes are the sizes of databases' files, such as "nb 0.3 MB, sb 1.2 MB".
+func sizes(bytes map[string]int64) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(bytes)) {
+		out = append(out, fmt.Sprintf("%s %.1f MB", name, float64(bytes[name])/1e6))
+	}
+	return strings.Join(out, ", ")
 }
 
 // or is text, or a dash.

@@ -62,6 +62,8 @@ func argumentsOf(t diagnostics.Tool) string {
 		return "[NAMESPACE/]POD DESTINATION[:PORT[/PROTOCOL]] [OPTIONS]"
 	case t.Targets != nil && t.Place == diagnostics.Node:
 		return "NODE DAEMON COMMAND [ARGUMENTS]"
+	case t.Targets != nil && t.Commands == nil:
+		return strings.Join(slices.Sorted(maps.Keys(t.Targets)), "|")
 	case t.Targets != nil:
 		return strings.Join(slices.Sorted(maps.Keys(t.Targets)), "|") + " COMMAND [ARGUMENTS]"
 	case t.Place == diagnostics.Node:

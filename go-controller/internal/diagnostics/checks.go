@@ -19,6 +19,14 @@ func isBridgeName(word string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`).MatchString(word)
 }
 
+// checkNothing demands that there are no words.
+func checkNothing(_ string, words []string) error {
+	if len(words) > 0 {
+		return fmt.Errorf("%q: want nothing more", words[0])
+	}
+	return nil
+}
+
 // checkBridge demands that the first word is the name of a bridge.
 func checkBridge(_ string, words []string) error {
 	if len(words) == 0 || !isBridgeName(words[0]) {

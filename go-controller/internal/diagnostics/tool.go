@@ -67,7 +67,7 @@ func (t Tool) Command(args []string) ([]string, error) {
 	program := t.Program
 	if t.Targets != nil {
 		if len(words) == 0 || t.Targets[words[0]] == nil {
-			return nil, fmt.Errorf("%s: daemon %q: want one of %s", t.Name, first(words), strings.Join(t.targets(), ", "))
+			return nil, fmt.Errorf("%s: argument %q: want one of %s", t.Name, first(words), strings.Join(t.targets(), ", "))
 		}
 		program = t.Targets[words[0]]
 		at := slices.Index(args, words[0])

@@ -43,6 +43,7 @@ func TestAllowed(t *testing.T) {
 			"--db=unix:/run/ovn/ovnnb_db.sock --bare list Logical_Switch"},
 		{Database, "database", "sb cluster/status OVN_Southbound",
 			"ovs-appctl --timeout=30 -t /run/ovn/ovnsb_db.ctl cluster/status OVN_Southbound"},
+		{Database, "disk", "space", "df --human-readable /var/lib/ovn"},
 	} {
 		got, err := Find(c.place, c.tool).Command(strings.Fields(c.arguments))
 		if strings.Join(got, " ") != c.want || err != nil {
@@ -76,12 +77,14 @@ func TestRefused(t *testing.T) {
 		{Node, "vsctl", []string{"--bare=1", "show"}, "option --bare: it has no value"},
 		{Node, "vsctl", []string{"--col=name", "list", "Port"}, `option "--col"`},
 		{Node, "vsctl", nil, `command "": want one of`},
+		{Database, "disk", []string{"files", "/etc/shadow"}, `disk: "/etc/shadow": want nothing more`},
+		{Database, "disk", nil, `argument "": want one of files, space`},
 		{Node, "ofctl", []string{"dump-flows", "tcp:192.0.2.1:6633"}, `"tcp:192.0.2.1:6633": want a name`},
 		{Node, "ofctl", []string{"dump-flows", "/tmp/socket"}, `"/tmp/socket": want a name`},
 		{Node, "ofctl", []string{"add-flow", "br-int", "drop"}, `command "add-flow br-int"`},
 		{Node, "appctl", []string{"ovs-vswitchd", "exit"}, `command "exit"`},
 		{Node, "appctl", []string{"ovs-vswitchd", "ofproto/trace", "br-int", "in_port=1", "-generate"}, `option "-generate"`},
-		{Node, "appctl", []string{"/run/other.ctl", "version"}, `daemon "/run/other.ctl": want one of ovn-controller, ovs`},
+		{Node, "appctl", []string{"/run/other.ctl", "version"}, `argument "/run/other.ctl": want one of ovn-controller, ovs`},
 		{Node, "appctl", []string{"ovs-vswitchd", "ofproto/trace", "br-int", "in_port=1", "ffffffffffff0a0000000001080045"},
 			"want a bridge and a flow"},
 		{Node, "appctl", []string{"ovs-vswitchd", "ofproto/trace", "in_port(1)", "ffffffffffff0a0000000001080045"},

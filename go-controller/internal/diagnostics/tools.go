@@ -140,5 +140,11 @@ func databaseTools() []Tool {
 			Commands: []string{"version", "list-commands", "memory/show", "coverage/show", "vlog/list", "cluster/status",
 				"ovsdb-server/list-dbs", "ovsdb-server/list-remotes", "status", "nb-connection-status", "sb-connection-status",
 				"stopwatch/show", "inc-engine/show-stats"}},
+		{Name: "disk", Place: Database, Account: Viewer, Check: checkNothing,
+			Usage: "print how large the databases' files are, or how much space is left for them",
+			Targets: map[string][]string{
+				"files": {"stat", "--format=%s %n", "/var/lib/ovn/ovnnb_db.db", "/var/lib/ovn/ovnsb_db.db"},
+				"space": {"df", "--human-readable", "/var/lib/ovn"},
+			}},
 	}
 }

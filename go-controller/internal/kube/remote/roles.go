@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -118,7 +120,7 @@ func (s *Session) databaseRoles(ctx context.Context, c *Component) error {
 	} {
 		text := ""
 		if err == nil {
-			text, err = s.ask(ctx, to, q...)
+			text, err = s.ask(ctx, to, "database", q...)
 		}
 		role := raftRole(text)
 		if q[0] == "northd" {
@@ -131,6 +133,10 @@ func (s *Session) databaseRoles(ctx context.Context, c *Component) error {
 		return err
 	case err == nil:
 		c.Role = strings.Join(roles, ", ")
+		// Without an answer the sizes are unknown: a server of an earlier version has no such tool.
+		if text, err := s.ask(ctx, to, "disk", "files"); err == nil {
+			c.Bytes = fileBytes(text)
+		}
 	case c.Ready:
 		c.Ready, c.Problem = false, err.Error()
 		c.Try = fmt.Sprintf("kubectl --namespace %s logs --selector app=%s --all-containers", s.Namespace,
@@ -139,10 +145,23 @@ func (s *Session) databaseRoles(ctx context.Context, c *Component) error {
 	return nil
 }
 
-// ask is the output of the tool "database".
-func (s *Session) ask(ctx context.Context, to Server, args ...string) (string, error) {
+// fileBytes are the sizes of the databases' files, by "nb" and "sb". Each line has one, and the file's name.
+func fileBytes(text string) map[string]int64 {
+	out := map[string]int64{}
+	for line := range strings.Lines(text) {
+		size, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, ok := strings.CutSuffix(strings.TrimPrefix(path.Base(file), "ovn"), "_db.db")
+		if n, err := strconv.ParseInt(size, 10, 64); err == nil && ok {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// ask is the output of a tool that runs beside the databases.
+func (s *Session) ask(ctx context.Context, to Server, tool string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
-	exit, err := s.Run(ctx, to, *diagnostics.Find(diagnostics.Database, "database"), args, &stdout, &stderr)
+	exit, err := s.Run(ctx, to, *diagnostics.Find(diagnostics.Database, tool), args, &stdout, &stderr)
 	if err == nil && exit != 0 {
 		err = errors.New(strings.TrimSpace(stderr.String()))
 	}

@@ -20,8 +20,10 @@ type Component struct {
 	Name string `json:"component"` // what runs: master, databases, openvswitch, node, signer
 	Node string `json:"node"`      // "": nowhere
 	// Role is what it does now, such as "leader".
-	Role  string `json:"role,omitempty"`
-	Ready bool   `json:"ready"`
+	Role string `json:"role,omitempty"`
+	// Bytes is the size of each database's file: of "nb" and "sb". nil: unknown, or there is none.
+	Bytes map[string]int64 `json:"bytes,omitempty"`
+	Ready bool             `json:"ready"`
 	// Problem is why it is not ready; Try is the command that tells more.
 	Problem string `json:"problem,omitempty"`
 	Try     string `json:"try,omitempty"`

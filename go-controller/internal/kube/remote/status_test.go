@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -187,6 +188,18 @@ func TestOnNode(t *testing.T) {
 		if _, err := s.OnNode(t.Context(), place, "n3"); !errors.Is(err, ErrNoServer) || !strings.Contains(err.Error(),
 			want) {
 			t.Errorf("%s: %v, want %s", place, err, want)
+		}
+	}
+}
+
+func TestFileBytes(t *testing.T) {
+	for text, want := range map[string]map[string]int64{
+		"12345 /var/lib/ovn/ovnnb_db.db\n67 /var/lib/ovn/ovnsb_db.db\n": {"nb": 12345, "sb": 67},
+		"stat: cannot stat 'ovnnb_db.db'\n67 /a/ovnsb_db.db\n":          {"sb": 67},
+		"": {},
+	} {
+		if got := fileBytes(text); !maps.Equal(got, want) {
+			t.Errorf("fileBytes(%q) = %v, want %v", text, got, want)
 		}
 	}
 }
