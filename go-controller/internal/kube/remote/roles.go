@@ -168,9 +168,11 @@ func (s *Session) ask(ctx context.Context, to Server, tool string, args ...strin
 	return stdout.String(), err
 }
 
-// raftRole is the role, term and number of servers in the answer to cluster/status. Source: ovsdb-server(1).
+// raftRole is the role, term and number of servers in the answer to cluster/status, and the lag: how many entries of
+// its log the server has not committed, or not applied. A healthy one has none but for moments. Source:
+// ovsdb-server(1).
 func raftRole(text string) string {
-	role, term, servers := "", "", 0
+	role, term, servers, lag := "", "", 0, 0
 	counting := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -179,6 +181,10 @@ func raftRole(text string) string {
 			role = strings.TrimPrefix(line, "Role: ")
 		case strings.HasPrefix(line, "Term: "):
 			term = strings.TrimPrefix(line, "Term: ")
+		case strings.HasPrefix(line, "Entries not yet "):
+			_, entries, _ := strings.Cut(line, ": ")
+			n, _ := strconv.Atoi(entries) // none, if it is no number
+			lag += n
 		case strings.HasPrefix(line, "Servers:"):
 			counting = true
 		case counting && strings.HasPrefix(line, " "):
@@ -187,6 +193,9 @@ func raftRole(text string) string {
 	}
 	if servers <= 1 {
 		return "alone"
+	}
+	if lag > 0 {
+		return fmt.Sprintf("%s of %d (term %s, lag of %d entries)", role, servers, term, lag)
 	}
 	return fmt.Sprintf("%s of %d (term %s)", role, servers, term)
 }

@@ -206,11 +206,14 @@ func TestFileBytes(t *testing.T) {
 
 // The role of a server is read from what ovsdb-server says of its cluster.
 func TestRaftRole(t *testing.T) {
-	three := "a4ef\nName: OVN_Northbound\nRole: follower\nTerm: 7\nLeader: 19fb\nServers:\n" +
+	three := "a4ef\nName: OVN_Northbound\nRole: follower\nTerm: 7\nLeader: 19fb\nElection timer: 4000\n" +
+		"Log: [2, 40]\nEntries not yet committed: 0\nEntries not yet applied: 0\nConnections: ->19fb\nServers:\n" +
 		"    19fb (19fb at unix:a) last msg 1 ms ago\n" +
 		"    2222 (2222 at unix:b) (self)\n    3333 (3333 at unix:c)\n"
 	for text, want := range map[string]string{
 		three: "follower of 3 (term 7)",
+		strings.NewReplacer("committed: 0", "committed: 5", "applied: 0", "applied: 2").Replace(three): "follower of 3 (term " +
+			"7, lag of 7 entries)",
 		"Role: leader\nTerm: 1\nServers:\n    19fb (19fb at unix:a) (self)\n": "alone",
 		"": "alone",
 	} {
