@@ -58,19 +58,20 @@ raced=(./go-controller/cmd/{kubectl-northbound,ovn_cni} ./go-controller/internal
   ./go-controller/internal/{dbserver/...,diagnostics/...,extbridge,health,hostfacts,hostnet/...,httpserver,kube/...}
   ./go-controller/internal/{limits,liveness,master,metrics,newkind,ovs,ovsdb/...,ovspod,resolve,scrape,tlsfiles})
 # So are these, but for their tests that take long with the detector: they compute, or start the test's own program
-# many times. Those run without it.
-declare -A slow_raced=(
-  [./go-controller/cmd/ovnkube]='^Test(Events|Docs|PlanErrors|Golden|Completion|Links|GatewayHelper|Ex(plain|ample).*)$'
-  [./go-controller/internal/agent]='^Test(NodeIsSetUpAndRepaired|GatewayInVLAN|WithOVN)$'
-  [./go-controller/internal/cni]='^Test(AgentCrashes.*|Verb.*State.*|AddFails|.*WithFurtherInterfaces|FurtherInterfaceFails)$'
-  [./go-controller/internal/doctor]='^TestDamages$'
-  [./go-controller/internal/hostnet/nft]='^Test(ContentRepaired|ServiceLocal|AntiSpoof|TunnelsOfPods)$'
-  [./go-controller/internal/nicmove]='^Test(Kill|Confirm|Boot|RouterAdvertisements|OpenVSwitchDies)$'
-  [./go-controller/internal/reconcile]='AtScale$|^Test(EveryDriftIsRepaired|NoInstantIsWrong)$'
+# many times. Those run without it. The longest come first.
+slow_raced=(
+  './go-controller/internal/nicmove ^Test(Kill|Confirm|Boot|RouterAdvertisements|OpenVSwitchDies)$'
+  './go-controller/internal/cni ^Test(AgentCrashes.*|Verb.*State.*|AddFails|.*WithFurtherInterfaces|FurtherInterfaceFails)$'
+  './go-controller/internal/reconcile AtScale$|^Test(EveryDriftIsRepaired|NoInstantIsWrong)$'
+  './go-controller/internal/agent ^Test(NodeIsSetUpAndRepaired|GatewayInVLAN|WithOVN)$'
+  './go-controller/internal/hostnet/nft ^Test(ContentRepaired|ServiceLocal|AntiSpoof|TunnelsOfPods)$'
+  './go-controller/internal/doctor ^TestDamages$'
+  './go-controller/cmd/ovnkube ^Test(Events|Docs|PlanErrors|Golden|Completion|Links|GatewayHelper|Ex(plain|ample).*)$'
 )
 # of_slow_raced FLAG COMMAND runs COMMAND for each package of slow_raced, three at a time. FLAG is -run or -skip.
 of_slow_raced() {
-  for p in "${!slow_raced[@]}"; do printf '%s\0' "$1" "${slow_raced[$p]}" "$p"; done |
+  local entry
+  for entry in "${slow_raced[@]}"; do printf '%s\0' "$1" "${entry#* }" "${entry%% *}"; done |
     xargs --null --max-args=3 --max-procs=3 bash -c '"$0" "$@"' "$2"
 }
 
@@ -82,7 +83,7 @@ product() {
   local status=0
   of_slow_raced -run plain &
   { go list "${long[@]}"; go list ./...; } | awk '!seen[$0]++' | grep --invert-match --line-regexp --fixed-strings \
-    --file <(go list "${raced[@]}" "${!slow_raced[@]}") | xargs go test -count=1 -p 4 -timeout 20m || status=1
+    --file <(go list "${raced[@]}" "${slow_raced[@]%% *}") | xargs go test -count=1 -p 4 -timeout 20m || status=1
   wait $! || status=1
   return $status
 }
@@ -98,7 +99,7 @@ oracles() {
 races() {
   local status=0 rest
   mapfile -t rest < <(go list "${raced[@]}" | grep --invert-match --line-regexp --fixed-strings \
-    --file <(go list "${!slow_raced[@]}"))
+    --file <(go list "${slow_raced[@]%% *}"))
   oracles & local asked=$!
   of_slow_raced -skip race & local slow=$!
   race -p 4 "${rest[@]}" || status=1
@@ -106,7 +107,7 @@ races() {
   wait $asked || status=1
   return $status
 }
-compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${raced[@]}" "${!slow_raced[@]}" >/dev/null; }
+compile_race() { CGO_ENABLED=1 go list -race -deps -test -export "${raced[@]}" "${slow_raced[@]%% *}" >/dev/null; }
 
 prepare "an empty module cache, filled again" again
 export GOPROXY=off
