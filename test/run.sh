@@ -52,13 +52,12 @@ again() {
 
 compile() { for m in . test test/oracles; do go list -C "$m" -deps -test -export ./... >/dev/null || return; done; }
 
-# Packages whose goroutines share memory are tested with the race detector, and not a second time without it. A rule of
-# the linter keeps package sync out of most others.
-raced=(./go-controller/cmd/{kubectl-northbound,ovn_cni} ./go-controller/internal/{cni/...,core,cluster,daemon}
-  ./go-controller/internal/{dbserver/...,diagnostics/...,extbridge,health,hostfacts,hostnet/...,httpserver,kube/...}
-  ./go-controller/internal/{limits,liveness,master,metrics,newkind,ovs,ovsdb/...,ovspod,resolve,scrape,tlsfiles})
-# So are these, but for their tests that take long with the detector: they compute, or start the test's own program
-# many times. Those run without it. The longest come first.
+# Packages that start goroutines, or have locks, are tested with the race detector, and not a second time without it.
+goroutines='^\s*go (func|[a-z]\w*[.(])|"sync(/atomic)?"|"golang\.org/x/sync|\.Go\('
+mapfile -t raced < <(grep -rlE "$goroutines" go-controller --include=*.go --exclude=*_test.go | xargs dirname |
+  sort --unique | sed 's#^#./#')
+# Of these, the tests that take long with the detector run without it: they compute, or start the test's own program
+# many times. The longest come first. Package cni tests the goroutines of cni/server.
 slow_raced=(
   './go-controller/internal/nicmove ^Test(Kill|Confirm|Boot|RouterAdvertisements|OpenVSwitchDies)$'
   './go-controller/internal/cni ^Test(AgentCrashes.*|Verb.*State.*|AddFails|.*WithFurtherInterfaces|FurtherInterfaceFails)$'
