@@ -25,6 +25,7 @@ if [ "${1:-}" != inside ]; then
   exit
 fi
 
+begun=$(date +%s)
 status=0
 summary=()
 output=$(mktemp) # what was printed so far
@@ -119,34 +120,40 @@ prepare "compiling the tests" compile
 prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race
 prepare "the sandbox's root filesystem (the first time about a minute)" bin/sandbox fetch
 
+# A machine that is too slow to run all tests on clusters in time says which it has not run, and how to run them: nobody
+# learns anything from a run that was ended from outside.
+export limit=${TEST_MINUTES:-65} begun
+# on_cluster PACKAGE FLAGS... tests a package of the test module, and prints all that go test says at once.
+on_cluster() {
+  local out status=0
+  if (($(date +%s) - begun >= limit * 60)); then
+    echo "== not run, for $limit minutes have passed (TEST_MINUTES): go test -C test ${*@Q}"
+    return
+  fi
+  out=$(go test -C test -count=1 -timeout 40m "${@:2}" "$1" 2>&1) || status=1
+  printf '%s\n' "$out"
+  return $status
+}
+export -f on_cluster
+
 # Tests that want no packet lost, and their packages. They have the machine for themselves: with another cluster beside
 # it, Open vSwitch's userspace datapath has to wait, and loses packets.
 alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
 alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
-alone_in=(./e2e/networks ./e2e/policy ./e2e/chart ./chaos ./e2e ./e2e/{kubeadm,lost,upgrade})
-# A machine that is too slow to run all of them in time says which ones it has not run, and how to run them: nobody
-# learns anything from a run that was ended from outside.
-limit=${TEST_MINUTES:-65}
 alone() {
-  local p status=0
-  for p in "${alone_in[@]}"; do
-    if ((SECONDS >= limit * 60)); then
-      echo "== not run, for $limit minutes have passed (TEST_MINUTES): go test -C test -run '$alone' $p"
-    else
-      go test -C test -count=1 -timeout 40m -run "$alone" "$p" || status=1
-    fi
-  done
-  return $status
+  printf '%s\n' ./e2e/{networks,policy,chart} ./chaos ./e2e ./e2e/{kubeadm,lost,upgrade} |
+    xargs --replace bash -c 'on_cluster "$@"' - '{}' -run "$alone"
 }
 
 # All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
 # longest come first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
 # "slow" are not run here.
-first=(./e2e/networks ./e2e/policy ./e2e/alerts ./e2e/gateway)
+first=(./e2e/networks ./e2e/policy ./e2e/alerts ./e2e/gateway ./e2e ./e2e/attacks)
 slow='/e2e/ha$'
 beside() {
-  { go list -C test "${first[@]}"; go list -C test ./...; } | grep -v "$slow" | awk '!seen[$0]++' |
-    SANDBOX_BESIDE=1 xargs go test -C test -count=1 -p 2 -parallel 6 -timeout 40m -skip "$alone"
+  { go list -C test "${first[@]}"; go list -C test -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...; } |
+    grep -v "$slow" | awk 'NF && !seen[$0]++' |
+    SANDBOX_BESIDE=1 xargs --max-procs=2 --replace bash -c 'on_cluster "$@"' - '{}' -parallel 6 -skip "$alone"
 }
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product

@@ -173,6 +173,7 @@ func drift(ctx context.Context, w *world) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // every answer was read
+	port := ""
 	for _, at := range []struct{ table, parent string }{{"Logical_Switch_Port", "Logical_Switch"}, {"Address_Set", ""},
 		{"Logical_Router_Port", "Logical_Router"}, {"Load_Balancer", ""}} {
 		row, err := w.anyRow(ctx, at.table)
@@ -181,6 +182,11 @@ func drift(ctx context.Context, w *world) error {
 		}
 		if row == "" {
 			continue
+		}
+		if at.table == "Logical_Router_Port" {
+			if port, err = w.nbctl(ctx, "get", at.table, row, "name"); err != nil {
+				return err
+			}
 		}
 		uuid := []any{"uuid", row}
 		here := []any{[]any{"_uuid", "==", uuid}}
@@ -198,7 +204,27 @@ func drift(ctx context.Context, w *world) error {
 			return fmt.Errorf("changing a row of %s: %w", at.table, err)
 		}
 	}
-	return nil
+	return w.remade(ctx, strings.TrimSpace(port))
+}
+
+// remade waits until a router port is there that was deleted, if it was. Then it does what docs/operate/versions.md says
+// for OVN 23.03, whose ovn-controller may keep a flow to the port as it was before.
+func (w *world) remade(ctx context.Context, port string) error {
+	err := w.eventually(ctx, "router port "+port+" is repaired", func(ctx context.Context) (string, error) {
+		found, err := w.nbctl(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "name="+port,
+			"external_ids!={}")
+		if strings.TrimSpace(found) == "" {
+			return "it is not there with its marks", err
+		}
+		return "", err
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.awaitFlows(ctx); err != nil {
+		return err
+	}
+	return w.plane.Recompute(ctx)
 }
 
 func apiServerKilled(ctx context.Context, w *world) error {

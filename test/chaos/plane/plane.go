@@ -73,6 +73,12 @@ func (p *Plane) Follow(northbound string) (err error) {
 	return err
 }
 
+// Recompute has the nodes' ovn-controllers compute all flows anew.
+func (p *Plane) Recompute(ctx context.Context) error {
+	return p.shell(ctx, `for socket in "$1"/*/ovn-controller.*.ctl; do
+		ovn-appctl --timeout=30 -t "$socket" inc-engine/recompute; done`, p.dir)
+}
+
 // Close ends every process. Their data is the caller's to remove, so they need not end in order.
 func (p *Plane) Close() error {
 	var errs []error
