@@ -61,7 +61,7 @@ mapfile -t raced < <(grep -rlE "$goroutines" go-controller --include=*.go --excl
 # many times. The longest come first. Package cni tests the goroutines of cni/server.
 slow_raced=(
   './go-controller/internal/nicmove ^Test(Kill|Confirm|Boot|RouterAdvertisements|OpenVSwitchDies)$'
-  './go-controller/internal/cni ^Test(AgentCrashes.*|Verb.*State.*|AddFails|.*WithFurtherInterfaces|FurtherInterfaceFails)$'
+  './go-controller/internal/cni ^Test(AgentCrashes.*|Verb.*State.*|AddFails|.*FurtherInterface.*)$'
   './go-controller/internal/reconcile AtScale$|^Test(EveryDriftIsRepaired|NoInstantIsWrong)$'
   './go-controller/internal/agent ^Test(NodeIsSetUpAndRepaired|GatewayInVLAN|WithOVN)$'
   './go-controller/internal/hostnet/nft ^Test(ContentRepaired|ServiceLocal|AntiSpoof|TunnelsOfPods)$'
@@ -151,7 +151,8 @@ alone() {
 first=(./e2e/networks ./e2e/policy ./e2e/alerts ./e2e/gateway ./e2e ./e2e/attacks)
 slow='/e2e/ha$'
 beside() {
-  { go list -C test "${first[@]}"; go list -C test -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...; } |
+  local tested='{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}'
+  { go list -C test "${first[@]}"; go list -C test -f "$tested" ./...; } |
     grep -v "$slow" | awk 'NF && !seen[$0]++' |
     SANDBOX_BESIDE=1 xargs --max-procs=2 --replace bash -c 'on_cluster "$@"' - '{}' -parallel 6 -skip "$alone"
 }
