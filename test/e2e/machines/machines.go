@@ -23,9 +23,9 @@ const (
 	deadline = 2 * time.Minute  // of every wait
 	// Between two looks. Most conditions hold soon.
 	firstPause, longestPause = 5 * time.Millisecond, 100 * time.Millisecond
-	// rest is how many times as long as a look the pause after it is, at least: on a busy machine a look takes long, and
-	// what is awaited needs the processors, too.
-	rest = 2
+	// rest is how many times as long as a look the pause after it is, at least, up to longestRest: on a busy machine a
+	// look takes long, and what is awaited needs the processors, too.
+	rest, longestRest = 2, time.Second
 )
 
 // Up starts a sandbox, and takes it down when the test ends. By then, no node's switch may have crashed or dropped a
@@ -133,7 +133,7 @@ func Within(t *testing.T, limit time.Duration, what string, ok func(context.Cont
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: %s", what, why)
-		case <-time.After(max(pause, rest*time.Since(began))):
+		case <-time.After(max(pause, min(rest*time.Since(began), longestRest))):
 		}
 	}
 }
