@@ -207,8 +207,8 @@ func drift(ctx context.Context, w *world) error {
 	return w.remade(ctx, strings.TrimSpace(port))
 }
 
-// remade waits until a router port is there that was deleted, if it was. Then it does what docs/operate/versions.md says
-// for OVN 23.03, whose ovn-controller may keep a flow to the port as it was before.
+// remade waits until a router port is there that was deleted, if it was. Then it does what docs/operate/versions.md
+// says for OVN 23.03, whose ovn-controller may keep a flow to the port as it was before.
 func (w *world) remade(ctx context.Context, port string) error {
 	err := w.eventually(ctx, "router port "+port+" is repaired", func(ctx context.Context) (string, error) {
 		found, err := w.nbctl(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "name="+port,

@@ -212,8 +212,8 @@ func TestRaftRole(t *testing.T) {
 		"    2222 (2222 at unix:b) (self)\n    3333 (3333 at unix:c)\n"
 	for text, want := range map[string]string{
 		three: "follower of 3 (term 7)",
-		strings.NewReplacer("committed: 0", "committed: 5", "applied: 0", "applied: 2").Replace(three): "follower of 3 (term " +
-			"7, lag of 7 entries)",
+		strings.NewReplacer("committed: 0", "committed: 5", "applied: 0", "applied: 2").Replace(three): "follower of 3 " +
+			"(term 7, lag of 7 entries)",
 		"Role: leader\nTerm: 1\nServers:\n    19fb (19fb at unix:a) (self)\n": "alone",
 		"": "alone",
 	} {
