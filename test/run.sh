@@ -13,6 +13,7 @@ modules=$(go env GOMODCACHE)
 fresh=$PWD/bin/_modules         # the go command looks for no packages below a name with "_"
 downloads=$PWD/bin/_downloads   # the usual cache's zip files
 all=(. test test/oracles test/helm test/conformance/dns test/flannel test/flannel/plugin test/multus) # modules
+[[ ${TEST_MINUTES:-65} =~ ^[1-9][0-9]*$ ]] || { echo "TEST_MINUTES=$TEST_MINUTES: want a number of minutes" >&2; exit 1; }
 
 if [ "${1:-}" != inside ]; then
   test/need.sh go root apt || exit 1
@@ -25,6 +26,7 @@ if [ "${1:-}" != inside ]; then
   exit
 fi
 
+export begun limit=${TEST_MINUTES:-65}
 begun=$(date +%s)
 status=0
 summary=()
@@ -89,13 +91,16 @@ product() {
 }
 race() { CGO_ENABLED=1 go test -race -vet=off -count=1 -timeout 20m "$@"; }
 export -f plain race
-# What libraries of others say needs one processor for minutes. It runs beside the tests that mostly wait.
-oracles() {
+# at_once COMMAND... prints all that the command says when it has ended, since others run beside it.
+at_once() {
   local out status=0
-  out=$(go test -C test/oracles -count=1 -timeout 20m -v ./... 2>&1) || status=1
+  out=$("$@" 2>&1) || status=$?
   printf '%s\n' "$out"
   return $status
 }
+export -f at_once
+# What libraries of others say needs one processor for minutes. It runs beside the tests that mostly wait.
+oracles() { at_once go test -C test/oracles -count=1 -timeout 20m -v ./...; }
 races() {
   local status=0 rest
   mapfile -t rest < <(go list "${raced[@]}" | grep --invert-match --line-regexp --fixed-strings \
@@ -120,19 +125,14 @@ prepare "compiling the tests" compile
 prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race
 prepare "the sandbox's root filesystem (the first time about a minute)" bin/sandbox fetch
 
-# A machine that is too slow to run all tests on clusters in time says which it has not run, and how to run them: nobody
-# learns anything from a run that was ended from outside.
-export limit=${TEST_MINUTES:-65} begun
-# on_cluster PACKAGE FLAGS... tests a package of the test module, and prints all that go test says at once.
+# on_cluster PACKAGE FLAGS... tests a package of the test module. A machine that is too slow to run all of them in time
+# says which it has not run, and how to run them: nobody learns anything from a run that was ended from outside.
 on_cluster() {
-  local out status=0
   if (($(date +%s) - begun >= limit * 60)); then
     echo "== not run, for $limit minutes have passed (TEST_MINUTES): go test -C test ${*@Q}"
-    return
+  else
+    at_once go test -C test -count=1 -timeout 40m "${@:2}" "$1"
   fi
-  out=$(go test -C test -count=1 -timeout 40m "${@:2}" "$1" 2>&1) || status=1
-  printf '%s\n' "$out"
-  return $status
 }
 export -f on_cluster
 

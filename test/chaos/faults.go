@@ -173,7 +173,7 @@ func drift(ctx context.Context, w *world) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // every answer was read
-	port := ""
+	port := ""                            // whose row is changed, if there is any
 	for _, at := range []struct{ table, parent string }{{"Logical_Switch_Port", "Logical_Switch"}, {"Address_Set", ""},
 		{"Logical_Router_Port", "Logical_Router"}, {"Load_Balancer", ""}} {
 		row, err := w.anyRow(ctx, at.table)
@@ -204,11 +204,14 @@ func drift(ctx context.Context, w *world) error {
 			return fmt.Errorf("changing a row of %s: %w", at.table, err)
 		}
 	}
+	if port == "" {
+		return nil
+	}
 	return w.remade(ctx, strings.TrimSpace(port))
 }
 
-// remade waits until a router port is there that was deleted, if it was. Then it does what docs/operate/versions.md
-// says for OVN 23.03, whose ovn-controller may keep a flow to the port as it was before.
+// remade waits until a router port is there that was deleted, if it was. With OVN 23.03, it then does what
+// docs/operate/versions.md says: ovn-controller may keep a flow to the port as it was before.
 func (w *world) remade(ctx context.Context, port string) error {
 	err := w.eventually(ctx, "router port "+port+" is repaired", func(ctx context.Context) (string, error) {
 		found, err := w.nbctl(ctx, "--bare", "--columns=name", "find", "Logical_Router_Port", "name="+port,
@@ -224,7 +227,7 @@ func (w *world) remade(ctx context.Context, port string) error {
 	if err := w.awaitFlows(ctx); err != nil {
 		return err
 	}
-	return w.plane.Recompute(ctx)
+	return w.plane.RecomputeOld(ctx)
 }
 
 func apiServerKilled(ctx context.Context, w *world) error {

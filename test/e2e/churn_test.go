@@ -26,7 +26,7 @@ type churnPod struct {
 	networks          string // the annotation
 }
 
-// TestChurn checks that 72 pods that are created and deleted leave nothing behind: on the nodes, in the databases, and
+// TestChurn checks that pods which are created and deleted leave nothing behind: on the nodes, in the databases, and
 // among the allocated addresses.
 func TestChurn(t *testing.T) {
 	nodes := []string{"n1", "n2", "n3"}

@@ -128,7 +128,7 @@ func TestTable(t *testing.T) {
 	}
 	want := `COMPONENT  NODE  READY  ROLE      SIZE
 master     n1    yes    leader    -
-databases  n1    yes    nb alone  nb 0.1 MB, sb 12.3 MB
+databases  n1    yes    nb alone  nb 50 kB, sb 12.3 MB
 node       n22   NO     -         -
 
 node n22: container agent is not ready

@@ -105,11 +105,15 @@ func table(w io.Writer, all []remote.Component) error {
 	return nil
 }
 
-// sizes are the sizes of databases' files, such as "nb 0.3 MB, sb 1.2 MB".
+// sizes are the sizes of databases' files, such as "nb 39 kB, sb 1.2 MB".
 func sizes(bytes map[string]int64) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(bytes)) {
-		out = append(out, fmt.Sprintf("%s %.1f MB", name, float64(bytes[name])/1e6))
+		size := fmt.Sprintf("%.1f MB", float64(bytes[name])/1e6)
+		if bytes[name] < 1e6 {
+			size = fmt.Sprintf("%d kB", bytes[name]/1e3)
+		}
+		out = append(out, name+" "+size)
 	}
 	return strings.Join(out, ", ")
 }

@@ -73,9 +73,11 @@ func (p *Plane) Follow(northbound string) (err error) {
 	return err
 }
 
-// Recompute has the nodes' ovn-controllers compute all flows anew.
-func (p *Plane) Recompute(ctx context.Context) error {
-	return p.shell(ctx, `for socket in "$1"/*/ovn-controller.*.ctl; do
+// RecomputeOld has the nodes' ovn-controllers compute all flows anew if they are of OVN 23.03. Newer ones must do
+// without.
+func (p *Plane) RecomputeOld(ctx context.Context) error {
+	return p.shell(ctx, `ovn-controller --version | grep -q "^ovn-controller 23\.03" || exit 0
+		for socket in "$1"/*/ovn-controller.*.ctl; do
 		ovn-appctl --timeout=30 -t "$socket" inc-engine/recompute; done`, p.dir)
 }
 

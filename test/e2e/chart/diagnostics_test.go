@@ -27,7 +27,7 @@ func (c *installed) diagnostics(t *testing.T) {
 	pings := c.pings(t)
 	machines.MoreReplies(t, pings, 1)
 	o.said(t, "kubectl northbound status --wait --timeout 60s", "All is well.")
-	o.said(t, "kubectl northbound status", " MB, sb ") // how large the databases' files are
+	o.said(t, "kubectl northbound status | grep -c 'nb [0-9.]* [kM]B, sb [0-9.]* [kM]B$'", "1")
 	for _, heading := range []string{"## Is all well?", "## Why does it do that?", "## Which packets are there?",
 		"## The tools of OVN and Open vSwitch"} {
 		for _, block := range machines.Blocks(t, laptopPage, heading) {

@@ -35,13 +35,9 @@ spec:
 // sources asks the host outside repeatedly from a pod, each time with a new connection, and returns the source
 // addresses that it saw; "" if there was no answer.
 func (b bed) sources(ctx context.Context, pod, protocol string, to netip.AddrPort, times int) map[string]int {
-	cmd, err := machines.EchoFrom(ctx, b.Cluster, "default", pod, "ask", protocol, to.String(), fmt.Sprint(times), "1s")
-	if err != nil {
-		return map[string]int{"": times}
-	}
-	out, _ := cmd.Output()
+	out, _ := machines.InPod(b.Cluster, "default", pod).Run(ctx, "", "ask", protocol, to.String(), fmt.Sprint(times), "1s")
 	seen := map[string]int{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		who, where, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if from, err := netip.ParseAddrPort(where); who == "outside" && err == nil {
 			seen[from.Addr().String()]++

@@ -66,14 +66,10 @@ type bed struct {
 // and so on.
 func (b bed) ask(ctx context.Context, protocol string, to netip.AddrPort) []string {
 	args := []string{"ask", protocol, to.String(), "12", "1s"}
-	cmd, err := machines.EchoFrom(ctx, b.Cluster, "default", "client-n1", args...)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	pod, _ := cmd.CombinedOutput()
-	node, _ := b.Nodes[0].Run(ctx, append([]string{machines.Echo}, args...)...)
+	pod, _ := machines.InPod(b.Cluster, "default", "client-n1").Run(ctx, "", args...)
+	node, _ := machines.On(b.Nodes[0].Member).Run(ctx, "", args...)
 	var out []string
-	for line := range strings.Lines(string(pod) + "\n" + node) {
+	for line := range strings.Lines(pod + "\n" + node) {
 		switch name, _, _ := strings.Cut(strings.TrimSpace(line), " "); {
 		case strings.Contains(line, "connection refused"):
 			out = append(out, "refused")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
-	"github.com/northbound-net/northbound/test/sandbox/member"
 )
 
 // The namespaces. Policies are in shop.
@@ -166,22 +164,8 @@ func (b *bed) makeService(t *testing.T, namespace, name string, selector map[str
 	return out
 }
 
-// asker is where questions are asked from.
-type asker struct {
-	name string
-	run  func(ctx context.Context, argv ...string) (*exec.Cmd, error)
-}
-
-func (b *bed) inPod(namespace, pod string) asker {
-	return asker{namespace + "/" + pod, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
-		return machines.EchoFrom(ctx, b.Cluster, namespace, pod, argv...)
-	}}
-}
-
-func on(m *member.Member) asker {
-	return asker{m.Spec.Name, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
-		return m.Command(ctx, append([]string{machines.Echo}, argv...)...), nil
-	}}
+func (b *bed) inPod(namespace, pod string) machines.Asker {
+	return machines.InPod(b.Cluster, namespace, pod)
 }
 
 // ranges lists the subnets of all pods, and of those of the home node in the same order.

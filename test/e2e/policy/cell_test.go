@@ -11,7 +11,7 @@ import (
 // cell is one question: may this client reach this port of this server in this way?
 type cell struct {
 	table, row, column string
-	asks               asker
+	asks               machines.Asker
 	protocol           string
 	to                 netip.AddrPort
 	port               int  // of the server, behind the address
@@ -22,7 +22,7 @@ type cell struct {
 func (c *cell) question() string { return c.protocol + " " + c.to.String() }
 
 func (c *cell) String() string {
-	return fmt.Sprintf("%s, %s, %s: %s asks %s (port %d)", c.table, c.column, c.row, c.asks.name, c.question(), c.port)
+	return fmt.Sprintf("%s, %s, %s: %s asks %s (port %d)", c.table, c.column, c.row, c.asks.Name, c.question(), c.port)
 }
 
 // take compares an answer with what is wanted. Policies drop: a connection that is refused is wrong, too.

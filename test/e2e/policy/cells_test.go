@@ -110,7 +110,7 @@ func (b *bed) ingressCells(list []string, served map[string]service, columns []c
 		ways := []way{
 			{"", "", plain(b.pods[shop+"/"+r.pod])}, {"", "", plain(s.clusterIPs)}, b.nodePort(home, s), b.nodePort(away, s),
 		}
-		askAll := func(a asker, row string, own func(way) end, from int) {
+		askAll := func(a machines.Asker, row string, own func(way) end, from int) {
 			for i, w := range ways[from:] {
 				c := cell{table: table, row: row + ": " + names[from+i], column: r.name, asks: a}
 				out = append(out, questions(c, w, list, func(port int) bool { return r.allowed(own(w), port) })...)
@@ -126,14 +126,14 @@ func (b *bed) ingressCells(list []string, served map[string]service, columns []c
 		}
 		for _, n := range b.Nodes {
 			row := map[string]string{home: "the server's own node", away: "another node"}[n.Spec.Name]
-			askAll(on(n.Member), row, func(w way) end {
+			askAll(machines.On(n.Member), row, func(w way) end {
 				if w.node != "" && w.node != n.Spec.Name {
 					return end{node: w.node, forwarded: true}
 				}
 				return end{node: n.Spec.Name}
 			}, 0)
 		}
-		askAll(on(b.Outside), "outside", func(w way) end { return end{node: w.node, forwarded: true} }, 2)
+		askAll(machines.On(b.Outside), "outside", func(w way) end { return end{node: w.node, forwarded: true} }, 2)
 		itself := cell{table: table, row: "the server itself: its ClusterIP", column: r.name, asks: b.inPod(shop, r.pod)}
 		out = append(out, questions(itself, ways[1], list, r.itself)...)
 	}

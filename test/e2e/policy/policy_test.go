@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"context"
 	"flag"
-	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -103,7 +101,7 @@ func (b *bed) untilRight(t *testing.T, cells []*cell) []*cell {
 func (b *bed) round(ctx context.Context, cells []*cell, wait time.Duration) error {
 	byAsker := map[string][]*cell{}
 	for _, c := range cells {
-		byAsker[c.asks.name] = append(byAsker[c.asks.name], c)
+		byAsker[c.asks.Name] = append(byAsker[c.asks.Name], c)
 	}
 	var mu sync.Mutex
 	var first error
@@ -129,19 +127,9 @@ func ask(ctx context.Context, cells []*cell, wait time.Duration) error {
 	for _, c := range cells {
 		questions = append(questions, c.question())
 	}
-	cmd, err := cells[0].asks.run(ctx, "questions", wait.String())
+	answers, err := cells[0].asks.Ask(ctx, questions, wait)
 	if err != nil {
-		return fmt.Errorf("asking from %s: %w", cells[0].asks.name, err)
-	}
-	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("asking from %s: %w: %s", cells[0].asks.name, err, errs.String())
-	}
-	answers := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(answers) != len(questions) {
-		return fmt.Errorf("asking from %s: %d answers to %d questions", cells[0].asks.name, len(answers), len(questions))
+		return err
 	}
 	for i, c := range cells {
 		c.take(answers[i])

@@ -50,8 +50,8 @@ func randomPorts() []int { return []int{53, 80, 443, lowPort, 9000} }
 // randomEnd is who asks or is asked, as "ovnkube policy check" calls it.
 type randomEnd struct {
 	name  string
-	asks  asker // its zero value for the host outside, which has no route to pods
-	ports []int // that answer
+	asks  machines.Asker // its zero value for the host outside, which has no route to pods
+	ports []int          // that answer
 }
 
 // randomSets asks with packets about random policies of both kinds, and compares with what the rows do, as "ovnkube
@@ -123,7 +123,7 @@ func (b *bed) randomEnds(t *testing.T) (out []randomEnd) {
 		b.awaitPod(t, namespace, name)
 	}
 	for _, n := range b.Nodes {
-		out = append(out, randomEnd{"node/" + n.Spec.Name, on(n.Member), []int{lowPort, highPort}})
+		out = append(out, randomEnd{"node/" + n.Spec.Name, machines.On(n.Member), []int{lowPort, highPort}})
 	}
 	for _, a := range b.outside() {
 		out = append(out, randomEnd{name: a.String(), ports: []int{highPort}})
@@ -222,7 +222,7 @@ func (b *bed) randomCells(t *testing.T, set string, ends []randomEnd, dice *rand
 		from, to := ends[dice.IntN(len(ends))], ends[dice.IntN(len(ends))]
 		isPod := strings.HasPrefix(from.name, "pod/") || strings.HasPrefix(to.name, "pod/") // policies are about these
 		pair := from.name + " " + to.name
-		if !isPod || from.name == to.name || from.asks.run == nil || asked[pair] {
+		if !isPod || from.name == to.name || from.asks.Name == "" || asked[pair] {
 			continue
 		}
 		asked[pair] = true

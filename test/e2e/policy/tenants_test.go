@@ -40,7 +40,7 @@ func TestTenants(t *testing.T) {
 
 	b.reach(t, "another tenant", false, server, near, far, other)
 	b.reach(t, "another tenant, the other way", false, friends, mate)
-	b.reach(t, "the own tenant, and nodes", true, server, mate, on(atHome.Member), on(atAway.Member))
+	b.reach(t, "the own tenant, and nodes", true, server, mate, machines.On(atHome.Member), machines.On(atAway.Member))
 	b.tenant(t, "join", friendly, "--to", shop)
 	b.reach(t, "a joined namespace", true, server, near, far)
 	b.reach(t, "a joined namespace, the other way", true, friends, mate)
@@ -80,12 +80,12 @@ func (b *bed) tenant(t *testing.T, args ...string) {
 }
 
 // reach checks whether clients get answers from servers, over TCP and UDP.
-func (b *bed) reach(t *testing.T, what string, want bool, ways []way, clients ...asker) {
+func (b *bed) reach(t *testing.T, what string, want bool, ways []way, clients ...machines.Asker) {
 	t.Helper()
 	var cells []*cell
 	for _, a := range clients {
 		for _, w := range ways {
-			c := cell{table: "tenants", column: what, row: a.name + " asks " + w.name, asks: a}
+			c := cell{table: "tenants", column: what, row: a.Name + " asks " + w.name, asks: a}
 			cells = append(cells, questions(c, w, []string{"tcp", "udp"}, func(int) bool { return want })...)
 		}
 	}

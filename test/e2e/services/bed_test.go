@@ -1,14 +1,10 @@
 package services
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
-	"os/exec"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,7 +14,6 @@ import (
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
 	"github.com/northbound-net/northbound/test/sandbox"
-	"github.com/northbound-net/northbound/test/sandbox/member"
 	"github.com/northbound-net/northbound/test/sandbox/underlay"
 )
 
@@ -155,49 +150,23 @@ func (b bed) knowPod(t *testing.T, client kubernetes.Interface, p *corev1.Pod) {
 
 // client is a place from which services are asked.
 type client struct {
-	name string
+	machines.Asker
 	node string // "" for outside the cluster
 	host bool   // on the host network
-	run  func(ctx context.Context, argv ...string) (*exec.Cmd, error)
 }
 
 func (b bed) clients() (all []client) {
 	inPod := func(name, pod, node string, host bool) {
-		all = append(all, client{name, node, host, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
-			return machines.EchoFrom(ctx, b.Cluster, "default", pod, argv...)
-		}})
-	}
-	on := func(m *member.Member, node string) {
-		all = append(all, client{m.Spec.Name, node, true, func(ctx context.Context, argv ...string) (*exec.Cmd, error) {
-			return m.Command(ctx, append([]string{machines.Echo}, argv...)...), nil
-		}})
+		asker := machines.InPod(b.Cluster, "default", pod)
+		asker.Name = name
+		all = append(all, client{asker, node, host})
 	}
 	for _, n := range b.Nodes {
 		inPod("a pod on "+n.Spec.Name, "client-"+n.Spec.Name, n.Spec.Name, false)
 	}
 	for _, n := range b.Nodes {
-		on(n.Member, n.Spec.Name)
+		all = append(all, client{machines.On(n.Member), n.Spec.Name, true})
 	}
 	inPod("a host-network pod on n3", "host-n3", "n3", true)
-	on(b.Outside, "")
-	return all
-}
-
-// ask asks all questions, such as "tcp 10.96.0.1:80", at the same time, and returns the answers.
-func (c client) ask(ctx context.Context, questions []string, wait time.Duration) ([]string, error) {
-	cmd, err := c.run(ctx, "questions", wait.String())
-	if err != nil {
-		return nil, fmt.Errorf("asking from %s: %w", c.name, err)
-	}
-	cmd.Stdin = strings.NewReader(strings.Join(questions, "\n") + "\n")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("asking from %s: %w: %s", c.name, err, errs.String())
-	}
-	answers := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(answers) != len(questions) {
-		return nil, fmt.Errorf("asking from %s: %d answers to %d questions", c.name, len(answers), len(questions))
-	}
-	return answers, nil
+	return append(all, client{machines.On(b.Outside), "", true})
 }

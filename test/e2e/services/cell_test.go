@@ -33,7 +33,7 @@ func (c *cell) question() string { return c.protocol + " " + c.to.String() }
 func (c *cell) times() int { return 1 + len(answering(c.client, c.way, c.service)) }
 
 func (c *cell) String() string {
-	return fmt.Sprintf("%s asks %s, %s of %s", c.client.name, c.question(), c.way.name, c.service)
+	return fmt.Sprintf("%s asks %s, %s of %s", c.client.Name, c.question(), c.way.name, c.service)
 }
 
 // take checks the answers of a round. Lost answers are asked for again. An answer from a backend that must not answer

@@ -23,7 +23,7 @@ func answering(c client, w way, s *service) []string {
 // Local; a node counts as outside if its own node port forwards it to another node.
 func keeps(c client, w way, s *service) string {
 	switch {
-	case strings.HasPrefix(c.name, "a pod on"):
+	case strings.HasPrefix(c.Name, "a pod on"):
 		if w.name == clusterIP && s.port == podPort {
 			return "client"
 		}

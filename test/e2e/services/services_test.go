@@ -30,7 +30,7 @@ func TestEveryCombination(t *testing.T) {
 	var asking sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	for _, c := range b.clients() {
-		mine := slices.DeleteFunc(slices.Clone(cells), func(x *cell) bool { return x.client.name != c.name })
+		mine := slices.DeleteFunc(slices.Clone(cells), func(x *cell) bool { return x.client.Name != c.Name })
 		asking.Go(func() {
 			room <- struct{}{}
 			b.askAll(t, c, mine)
@@ -103,7 +103,7 @@ func (b bed) untilRight(ctx context.Context, t *testing.T, c client, open []*cel
 		}
 		open = slices.DeleteFunc(slices.Clone(open), func(x *cell) bool { return x.wrong == "" })
 		if len(open) > 0 && len(open) != before {
-			t.Logf("%s: %d wrong answers, such as: %s: %s", c.name, len(open), open[0], open[0].wrong)
+			t.Logf("%s: %d wrong answers, such as: %s: %s", c.Name, len(open), open[0], open[0].wrong)
 		}
 		before = len(open)
 	}
@@ -116,7 +116,7 @@ func (b bed) round(ctx context.Context, c client, cells []*cell, wait time.Durat
 	for _, x := range cells {
 		questions = append(questions, slices.Repeat([]string{x.question()}, x.times())...)
 	}
-	answers, err := c.ask(ctx, questions, wait)
+	answers, err := c.Ask(ctx, questions, wait)
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ type heading struct{ table, row, column string }
 
 func (c *cell) heading() heading {
 	if c.way.name == clusterIP {
-		return heading{"cluster IP; client", c.client.name, c.service.backend.name + ", `" + c.service.internal + "`"}
+		return heading{"cluster IP; client", c.client.Name, c.service.backend.name + ", `" + c.service.internal + "`"}
 	}
-	return heading{c.service.backend.name + ", `externalTrafficPolicy: " + c.service.external + "`; client", c.client.name,
+	return heading{c.service.backend.name + ", `externalTrafficPolicy: " + c.service.external + "`; client", c.client.Name,
 		c.way.name}
 }
 
