@@ -143,16 +143,18 @@ func (b *bed) works(t *testing.T, commands string) {
 	pods := machines.EchoPods(t, b.Cluster, service)
 	machines.EchoAnswers(t, b.Cluster, pods)
 	for _, pod := range pods {
-		in := func(command string) string {
-			return machines.Kubectl(t, b.Cluster, "", "exec", pod, "--", "sh", "-c", command)
-		}
-		if got := in("nslookup echo.default.svc.cluster.local"); !strings.Contains(got, "10.96.0.10") ||
-			!strings.Contains(got, service) {
-			t.Errorf("%s: cluster DNS at 10.96.0.10 says:\n%s", pod, got)
-		}
-		if who, _, _ := strings.Cut(in("wget -q -T 5 -O - http://echo/"), " "); !slices.Contains(pods, who) {
-			t.Errorf("%s asks http://echo/: the answer is of %q, want one of %v", pod, who, pods)
-		}
+		machines.Eventually(t, pod+" asks by name", func(ctx context.Context) string {
+			const script = "nslookup echo.default.svc.cluster.local && wget -q -T 5 -O - http://echo/"
+			out, err := b.Kubectl(ctx, "exec", pod, "--", "sh", "-c", script).CombinedOutput()
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			who, _, _ := strings.Cut(lines[len(lines)-1], " ")
+			if err != nil || !strings.Contains(string(out), "10.96.0.10") || !strings.Contains(string(out), service) ||
+				!slices.Contains(pods, who) {
+				return fmt.Sprintf("want cluster DNS at 10.96.0.10 to say %s, and an answer of one of %v: %v\n%s", service, pods,
+					err, out)
+			}
+			return ""
+		})
 	}
 	if err := b.CheckSwitches(t.Context()); err != nil {
 		t.Error(err)

@@ -23,6 +23,9 @@ type machine struct {
 	init string // its process, on the host
 }
 
+// anAnswer is how long systemctl may take for an answer. A manager that reboots never answers what it was asked before.
+const anAnswer = 10 * time.Second
+
 // boot boots a machine with the name and the addresses of a node. It has the packages in a directory in /root. The
 // machine ends with the test.
 func boot(t *testing.T, c *sandbox.Cluster, n *node.Node, root, dir string) *machine {
@@ -92,6 +95,8 @@ func (m *machine) connect(t *testing.T, n *node.Node) {
 
 // running says why systemd has not booted yet; "" when it has, and no unit has failed.
 func (m *machine) running(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, anAnswer)
+	defer cancel()
 	state, err := m.try(ctx, "systemctl is-system-running")
 	if strings.TrimSpace(state) == "running" {
 		return ""
@@ -144,6 +149,8 @@ func (m *machine) ready(t *testing.T, ports ...int) {
 
 // show is what systemd says of a service.
 func (m *machine) show(ctx context.Context, property, service string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, anAnswer)
+	defer cancel()
 	out, err := m.try(ctx, "systemctl show --property "+property+" --value "+service)
 	return strings.TrimSpace(out), err
 }

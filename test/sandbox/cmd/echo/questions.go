@@ -16,6 +16,10 @@ import (
 // buffer of a server's UDP socket.
 const atOnce = 64
 
+// crowdAtOnce is atOnce for a crowd. Several crowds ask at the same time, and a switch in userspace drops what does not
+// fit into its receive buffer while the machine is busy.
+const crowdAtOnce = 16
+
 // line is a line of the input, such as "tcp HOST:PORT".
 type line struct{ network, address string }
 
@@ -44,11 +48,13 @@ func askCrowd(questions io.Reader, answers io.Writer, wait time.Duration) error 
 	}
 	var opening sync.WaitGroup
 	opening.Add(len(lines))
-	room := make(chan struct{}, atOnce)
+	room := make(chan struct{}, crowdAtOnce)
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	return answerAll(lines, answers, func(l line) (string, error) {
+		room <- struct{}{}
 		conn, err := dialer().DialContext(ctx, l.network, l.address)
+		<-room
 		opening.Done()
 		opening.Wait()
 		if err != nil {
