@@ -162,7 +162,10 @@ func (c *installed) newPod(t *testing.T, name string, flags ...string) {
 	machines.NoGaps(t, c.streams)
 	machines.Kubectl(t, c.Cluster, "", append([]string{"run", name, "--image=localhost/echo:1", "--restart=Never"},
 		flags...)...)
-	machines.Kubectl(t, c.Cluster, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod/"+name)
+	wait := []string{"wait", "--for=condition=Ready", "--timeout=2m", "pod/" + name}
+	if out, err := c.Kubectl(t.Context(), wait...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, out, machines.Kubectl(t, c.Cluster, "", "describe", "pod", name))
+	}
 	machines.Kubectl(t, c.Cluster, "", "delete", "pod", name, "--grace-period=1", "--timeout=60s")
 	machines.MoreReplies(t, c.streams, 10) // the next reply tells what was lost before it
 	for _, s := range c.streams {
