@@ -136,31 +136,22 @@ on_cluster() {
 }
 export -f on_cluster
 
-# Tests that want no packet lost, and their packages. They have the machine for themselves: with another cluster beside
-# it, Open vSwitch's userspace datapath has to wait, and loses packets.
-alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
-alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
-alone() {
-  printf '%s\n' ./e2e/{networks,policy,chart} ./chaos ./e2e ./e2e/{kubeadm,lost,upgrade} |
-    xargs --replace bash -c 'on_cluster "$@"' - '{}' -run "$alone"
-}
-
-# All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
-# longest come first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
-# "slow" are not run here.
-first=(./e2e/networks ./e2e/policy ./e2e/alerts ./e2e/gateway ./e2e ./e2e/attacks)
+# The packages of the test module, two at a time: each brings up a cluster of its own, and often waits. The longest come
+# first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of "slow" are
+# not run here.
+first=(./e2e/{chart,networks,policy} ./e2e ./e2e/{upgrade,alerts} ./chaos ./e2e/{kubeadm,gateway,attacks,lost})
 slow='/e2e/ha$'
-beside() {
+clusters() {
   local tested='{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}'
   { go list -C test "${first[@]}"; go list -C test -f "$tested" ./...; } |
     grep -v "$slow" | awk 'NF && !seen[$0]++' |
-    SANDBOX_BESIDE=1 xargs --max-procs=2 --replace bash -c 'on_cluster "$@"' - '{}' -parallel 6 -skip "$alone"
+    xargs --max-procs=2 --replace bash -c 'on_cluster "$@"' - '{}' -parallel 6
 }
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product
 timed "product, with the race detector; policies: what libraries of others say" races
-timed "clusters, two at a time: scale, end to end" beside
-timed "clusters, one at a time: no packet may be lost" alone
+chrt --rr 1 true || echo "the kernel lets no switch run before other programs: tests may lose packets (sched(7))" >&2
+timed "clusters, two at a time: scale, end to end" clusters
 echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it" |
   tee -a "$output"
 
