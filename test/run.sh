@@ -13,7 +13,7 @@ modules=$(go env GOMODCACHE)
 fresh=$PWD/bin/_modules         # the go command looks for no packages below a name with "_"
 downloads=$PWD/bin/_downloads   # the usual cache's zip files
 all=(. test test/oracles test/helm test/conformance/dns test/flannel test/flannel/plugin test/multus) # modules
-[[ ${TEST_MINUTES:-65} =~ ^[1-9][0-9]*$ ]] || { echo "TEST_MINUTES=$TEST_MINUTES: want a number of minutes" >&2; exit 1; }
+[[ ${TEST_MINUTES:-60} =~ ^[1-9][0-9]*$ ]] || { echo "TEST_MINUTES=$TEST_MINUTES: want a number of minutes" >&2; exit 1; }
 
 if [ "${1:-}" != inside ]; then
   test/need.sh go root apt || exit 1
@@ -26,7 +26,7 @@ if [ "${1:-}" != inside ]; then
   exit
 fi
 
-export begun limit=${TEST_MINUTES:-65}
+export begun limit=${TEST_MINUTES:-60}
 begun=$(date +%s)
 status=0
 summary=()
