@@ -176,14 +176,17 @@ func (s *State) PrimaryNetworks() (out []*Network) {
 func (s *State) AnyPrimary() bool { return len(s.primaries)+len(s.sharedPrimaries) > 0 }
 
 // PodsIn lists the pods of a namespace, in no order.
-func (s *State) PodsIn(namespace string) []Name {
+func (s *State) PodsIn(namespace string) []Name { return s.PodsByNamespace()[namespace].List() }
+
+// PodsByNamespace is the pods of each namespace. The caller must not change it.
+func (s *State) PodsByNamespace() NameSets[string] {
 	if s.podsByNamespace == nil {
 		s.podsByNamespace = NameSets[string]{}
 		for name := range s.Pods {
 			s.podsByNamespace.Put(name.Namespace, name, true)
 		}
 	}
-	return s.podsByNamespace[namespace].List()
+	return s.podsByNamespace
 }
 
 // leastJoin is how many addresses a join subnet has at least.

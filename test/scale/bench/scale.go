@@ -86,6 +86,7 @@ type scale struct {
 	*bench
 	grown      int            // pods, with those that the changes made
 	namespaces int            // of pods
+	came       []int          // the numbers of the pods that changes made
 	samples    map[string]int // changes so far, by kind
 	out        *Scaled
 }

@@ -37,11 +37,14 @@ type effect struct {
 	cpu        time.Duration // of each change
 }
 
-// kinds lists the kinds of changes, in the order in which they are made. No kind frees an address: that would be
-// recorded, a minute later, with another change. Networks have a bench of their own.
+// kinds lists the kinds of changes, in the order in which they are made. That which frees addresses comes last: a minute
+// later, the next change also removes the record of them. Networks have a bench of their own.
 func kinds() []kind {
 	return []kind{
-		{"a pod comes", true, func(s *scale, ctx context.Context, _ int) error { return s.addPod(ctx) }},
+		{"a pod comes", true, func(s *scale, ctx context.Context, _ int) error {
+			s.came = append(s.came, s.grown)
+			return s.addPod(ctx)
+		}},
 		{"a pod's label changes", false, (*scale).labelPod},
 		{"a namespace comes", true, func(s *scale, ctx context.Context, i int) error {
 			return load.Namespace(ctx, s.rig.Kube, fmt.Sprintf("change-%d", i))
@@ -76,6 +79,13 @@ func kinds() []kind {
 		}},
 		{"a node comes", true, func(s *scale, ctx context.Context, i int) error {
 			return load.Node(ctx, s.rig.Kube, s.Nodes+i)
+		}},
+		{"a pod goes", true, func(s *scale, ctx context.Context, i int) error {
+			err := s.rig.Kube.CoreV1().Pods(namespaceOf(0)).Delete(ctx, load.PodName(s.came[i]), *metav1.NewDeleteOptions(0))
+			if err != nil {
+				return fmt.Errorf("deleting a pod: %w", err)
+			}
+			return nil
 		}},
 	}
 }

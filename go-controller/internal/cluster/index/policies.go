@@ -25,25 +25,25 @@ const (
 // has: policies that say the same share it.
 type Policies struct {
 	network    names.Network
-	selections map[string]*Selection    // by hash
-	scoped     map[string]selectionSet  // of selectors of one namespace, by that
-	across     selectionSet             // of selectors by the labels of namespaces
-	uses       map[cluster.Ref][]use    // by policy
-	denials    map[string]bool          // the namespaces that log what their NetworkPolicies deny
-	elsewhere  map[string]bool          // the namespaces whose NetworkPolicies are about a primary network
-	tiered     map[string]bool          // the ClusterNetworkPolicies that are about a network which is not the cluster's
-	podsIn     cluster.NameSets[string] // by namespace; nil while there is no policy, as pods is
-	pods       map[cluster.Name]*selectedPod
+	selections map[string]*Selection         // by hash
+	scoped     map[string]selectionSet       // of selectors of one namespace, by that
+	across     selectionSet                  // of selectors by the labels of namespaces
+	uses       map[cluster.Ref][]use         // by policy
+	denials    map[string]bool               // the namespaces that log what their NetworkPolicies deny
+	elsewhere  map[string]bool               // the namespaces whose NetworkPolicies are about a primary network
+	tiered     map[string]bool               // the ClusterNetworkPolicies that are about a network which is not the cluster's
+	podsIn     cluster.NameSets[string]      // of the network, by namespace; not kept for the cluster's own
+	pods       map[cluster.Name]*selectedPod // only those that any policy selects; nil while there is no policy
 	alike      alikePods
 }
 
 // selectionSet is selections, each once.
 type selectionSet map[*Selection]struct{}
 
-// selectedPod is a pod that has a place in the network.
+// selectedPod is a pod that has a place in the network and is among selections.
 type selectedPod struct {
 	facts podFacts
-	in    []*Selection // that it is among, sorted by hash
+	in    []*Selection // sorted by hash
 }
 
 func newPolicies() *Policies { return policiesIn(names.Own) }
@@ -185,21 +185,26 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 	if x.pods == nil {
 		return
 	}
-	old, now := x.pods[name], factsOf(s, x.network, name)
-	switch {
-	case old == nil && now == nil || old != nil && now != nil && old.facts.equal(*now):
-	case now == nil:
-		old.reselect(name, podFacts{}, nil, t)
-		delete(x.pods, name)
-		x.podsIn.Put(name.Namespace, name, false)
-	default:
-		if old == nil {
-			old = &selectedPod{}
-			x.pods[name] = old
-			x.podsIn.Put(name.Namespace, name, true)
-		}
-		old.reselect(name, *now, x.selecting(s, name.Namespace, now.labels), t)
+	var facts podFacts
+	var in []*Selection
+	now := factsOf(s, x.network, name)
+	if now != nil {
+		facts, in = *now, x.selecting(s, name.Namespace, now.labels)
 	}
+	if x.network.Further() {
+		x.podsIn.Put(name.Namespace, name, now != nil)
+	}
+	p := x.pods[name]
+	switch {
+	case p == nil && len(in) == 0:
+		return
+	case p == nil:
+		p = &selectedPod{}
+		x.pods[name] = p
+	case len(in) == 0:
+		delete(x.pods, name)
+	}
+	p.reselect(name, facts, in, t)
 }
 
 // selecting lists the selections that pods of a namespace are among that have these labels.
@@ -233,6 +238,9 @@ func (p *selectedPod) reselect(name cluster.Name, facts podFacts, in []*Selectio
 		before = p.policies()
 	}
 	same := p.facts.sameAddresses(facts)
+	if facts.texts = p.facts.texts; !same {
+		facts.texts = textsOf(facts.addrs)
+	}
 	for _, sel := range p.in {
 		switch {
 		case !alike && !among(in, sel):
@@ -284,9 +292,8 @@ func (x *Policies) namespaceChanged(s *cluster.State, namespace string, t *chang
 		}
 	}
 	if len(x.across) > 0 {
-		for name := range x.podsIn[namespace] {
-			p := x.pods[name]
-			p.reselect(name, p.facts, x.selecting(s, namespace, p.facts.labels), t)
+		for name := range x.podsOf(s)[namespace] {
+			x.podChanged(s, name, t)
 		}
 	}
 	for sel := range x.scoped[namespace] {

@@ -158,6 +158,11 @@ func TestPoliciesFollow(t *testing.T) {
 			}
 			before = now
 		}
+		for pod, kept := range PoliciesOf(s).pods {
+			if len(kept.in) == 0 {
+				t.Fatalf("seed %d: what policies need of %s is kept, and none selects it", seed, pod)
+			}
+		}
 		fresh := newPolicies()
 		for _, k := range fresh.Kinds() {
 			for o := range s.Objects(k) {

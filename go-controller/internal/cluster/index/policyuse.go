@@ -107,18 +107,24 @@ func (x *Policies) policyChanged(s *cluster.State, policy cluster.Ref, t *change
 	}
 }
 
-// watchPods takes in all pods. A cluster without policies does not pay for what is kept of pods.
+// watchPods begins to keep what selections need to know of pods.
 func (x *Policies) watchPods(s *cluster.State) {
-	x.pods, x.podsIn = map[cluster.Name]*selectedPod{}, cluster.NameSets[string]{}
-	if x.network.Further() {
-		for _, name := range s.PodsInNetwork(x.network) {
-			x.podChanged(s, name, &changed{})
-		}
+	x.pods = map[cluster.Name]*selectedPod{}
+	if !x.network.Further() {
 		return
 	}
-	for name := range s.Pods {
+	x.podsIn = cluster.NameSets[string]{}
+	for _, name := range s.PodsInNetwork(x.network) {
 		x.podChanged(s, name, &changed{})
 	}
+}
+
+// podsOf is the pods that may be in the network, by namespace.
+func (x *Policies) podsOf(s *cluster.State) cluster.NameSets[string] {
+	if x.network.Further() {
+		return x.podsIn
+	}
+	return s.PodsByNamespace()
 }
 
 // exist is the topic of the first policy of the network, and of the last.
@@ -175,6 +181,9 @@ func (x *Policies) disuse(policy cluster.Ref, u use, t *changed) {
 	for pod := range sel.members {
 		p := x.pods[pod]
 		p.in = slices.DeleteFunc(slices.Clone(p.in), func(s *Selection) bool { return s == sel })
+		if len(p.in) == 0 {
+			delete(x.pods, pod)
+		}
 	}
 	x.register(sel, false)
 	t.selection(sel)
@@ -185,9 +194,9 @@ func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, ha
 	sel := &Selection{Network: x.network, Selector: selector, Hash: hash, named: map[cluster.PortName]*namedPort{},
 		policies: map[cluster.Ref]int{}, members: cluster.NameSet{}}
 	x.register(sel, true)
-	namespaces := x.podsIn
+	namespaces := x.podsOf(s)
 	if n := selector.Namespace; n != "" {
-		namespaces = cluster.NameSets[string]{n: x.podsIn[n]}
+		namespaces = cluster.NameSets[string]{n: namespaces[n]}
 	}
 	quiet := &changed{}
 	for namespace, pods := range namespaces {
@@ -195,16 +204,35 @@ func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, ha
 			continue
 		}
 		for pod := range pods {
-			p := x.pods[pod]
-			if !selector.Pods.Selects(p.facts.labels) {
-				continue
+			if p := x.selected(s, pod, selector); p != nil {
+				sel.put(pod, p.facts, true, quiet)
+				at, _ := slices.BinarySearchFunc(p.in, sel, compareSelections)
+				p.in = slices.Insert(slices.Clone(p.in), at, sel)
 			}
-			sel.put(pod, p.facts, true, quiet)
-			at, _ := slices.BinarySearchFunc(p.in, sel, compareSelections)
-			p.in = slices.Insert(slices.Clone(p.in), at, sel)
 		}
 	}
 	return sel
+}
+
+// selected is what is kept of a pod, from now on if need be; nil if the selector does not select the pod's labels, or
+// the pod has no place in the network.
+func (x *Policies) selected(s *cluster.State, pod cluster.Name, selector cluster.PodSelector) *selectedPod {
+	if p := x.pods[pod]; p != nil {
+		if !selector.Pods.Selects(p.facts.labels) {
+			return nil
+		}
+		return p
+	}
+	if o := s.Pods[pod]; o == nil || !selector.Pods.Selects(o.Labels) {
+		return nil
+	}
+	facts := factsOf(s, x.network, pod)
+	if facts == nil {
+		return nil
+	}
+	facts.texts = textsOf(facts.addrs)
+	x.pods[pod] = &selectedPod{facts: *facts}
+	return x.pods[pod]
 }
 
 // register enters a selection where it is looked for, or removes it unless in.

@@ -109,11 +109,7 @@ type podFacts struct {
 	labels cluster.Labels
 	ports  cluster.NamedPorts
 	addrs  []netip.Addr
-	texts  []string // the same as text: selections share it
-}
-
-func (f podFacts) equal(g podFacts) bool {
-	return f.labels == g.labels && f.sameAddresses(g)
+	texts  []string // the same as text, which selections share; factsOf does not set it
 }
 
 // sameAddresses is true when the pods contribute the same to address sets.
@@ -127,9 +123,14 @@ func factsOf(s *cluster.State, n names.Network, name cluster.Name) *podFacts {
 	if p == nil || !p.WantsNetwork() || !s.InNetwork(p, n) {
 		return nil
 	}
-	out := &podFacts{labels: p.Labels, ports: p.Ports, addrs: usedIn(s, n, p)}
-	for _, a := range out.addrs {
-		out.texts = append(out.texts, a.String())
+	return &podFacts{labels: p.Labels, ports: p.Ports, addrs: usedIn(s, n, p)}
+}
+
+// textsOf is addresses as text.
+func textsOf(addrs []netip.Addr) []string {
+	var out []string
+	for _, a := range addrs {
+		out = append(out, a.String())
 	}
 	return out
 }
