@@ -136,7 +136,8 @@ volumeMounts:
 {{- end }}
 
 {{/* Has a daemon started again that hangs. Arguments: program, which asks it; target, its name or control socket. A busy
-     daemon may answer late. */}}
+     daemon may answer late. A container is ready once its startup probe has succeeded. It has a readiness probe only if
+     that asks for something else: the runtime starts a process for each look, on every node. */}}
 {{- define "northbound.hangs" -}}
 startupProbe:
   exec:
