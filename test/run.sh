@@ -125,9 +125,9 @@ prepare "compiling the tests" compile
 prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race
 prepare "the sandbox's root filesystem (the first time about a minute)" bin/sandbox fetch
 
-# on_cluster MINUTES PACKAGE FLAGS... tests a package of the test module, which took so many minutes on a slow machine. A
-# machine that is too slow to run all of them in time says which it has not run, and how to run them: nobody learns
-# anything from a run that was ended from outside.
+# on_cluster MINUTES PACKAGE FLAGS... tests a package of the test module, which took so many minutes on a slow machine.
+# One that is too slow to run all of them in time says which it has not run, and how to run them: nobody learns anything
+# from a run that was ended from outside.
 on_cluster() {
   if (($(date +%s) - begun + $1 * 60 > limit * 60)); then
     echo "== not run, for it may not end within $limit minutes (TEST_MINUTES): go test -C test ${*:3} $2"
@@ -151,8 +151,10 @@ clusters() { jobs | xargs --max-procs=2 --replace bash -c 'on_cluster $1' - '{}'
 # The chart's clusters keep two processors busy, with a process for each look at a daemon. Beside another cluster they
 # lost packets, and servers of a database elected no leader.
 alone='^Test(Chart|OpenvSwitch)$'
-charts() { printf '%s\n' '20 ./e2e/chart -run ^TestChart$' '10 ./e2e/chart -run ^TestOpenvSwitch$' |
-  xargs --replace bash -c 'on_cluster $1' - '{}'; }
+charts() {
+  printf '%s\n' '20 ./e2e/chart -run ^TestChart$' '10 ./e2e/chart -run ^TestOpenvSwitch$' |
+    xargs --replace bash -c 'on_cluster $1' - '{}'
+}
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product
 timed "product, with the race detector; policies: what libraries of others say" races
