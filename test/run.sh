@@ -129,38 +129,41 @@ prepare "the sandbox's root filesystem (the first time about a minute)" bin/sand
 # One that is too slow to run all of them in time says which it has not run, and how to run them: nobody learns anything
 # from a run that was ended from outside.
 on_cluster() {
-  if (($(date +%s) - begun + $1 * 60 > limit * 60)); then
-    echo "== not run, for it may not end within $limit minutes (TEST_MINUTES): go test -C test ${*:3} $2"
+  local minutes=$1
+  shift
+  if (($(date +%s) - begun + minutes * 60 > limit * 60)); then
+    echo "== not run, for it may not end within $limit minutes (TEST_MINUTES): go test -C test ${*@Q}"
   else
-    at_once go test -C test -count=1 -timeout 40m -parallel 6 "${@:3}" "$2"
+    at_once go test -C test -count=1 -timeout 40m "${@:2}" "$1"
   fi
 }
 export -f on_cluster
 
-# The packages of the test module, two at a time: each brings up a cluster of its own, and often waits. Their subtests
-# mostly wait, too, so that more of them run at a time than there are cores. Those that may be left out on a slow
-# machine come last.
-jobs() {
-  local named='/(chaos|e2e|e2e/(networks|policy|upgrade|alerts|kubeadm|chart|ha))$'
-  printf '%s\n' '30 ./e2e/networks' '12 ./e2e/policy' '15 ./e2e' "5 ./e2e/chart -skip $alone"
-  go list -C test -f '{{if or .TestGoFiles .XTestGoFiles}}5 {{.ImportPath}}{{end}}' ./... | grep -vE "$named" | grep .
-  printf '%s\n' '8 ./chaos' '10 ./e2e/kubeadm' '12 ./e2e/alerts' '10 ./e2e/upgrade'
+# Tests that want no packet lost, and their packages. They have the machine for themselves: with another cluster beside
+# it, Open vSwitch's userspace datapath has to wait, and loses packets. What takes the longest comes last.
+alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
+alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
+alone() {
+  printf '%s\n' '2 ./e2e/networks' '6 ./e2e/policy' '8 ./chaos' '5 ./e2e/lost' '6 ./e2e' '6 ./e2e/kubeadm' \
+    '10 ./e2e/upgrade' '20 ./e2e/chart' | xargs --replace bash -c 'on_cluster $1 -run "$2"' - '{}' "$alone"
 }
-clusters() { jobs | xargs --max-procs=2 --replace bash -c 'on_cluster $1' - '{}'; }
 
-# The chart's clusters keep two processors busy, with a process for each look at a daemon. Beside another cluster they
-# lost packets, and servers of a database elected no leader.
-alone='^Test(Chart|OpenvSwitch)$'
-charts() {
-  printf '%s\n' '20 ./e2e/chart -run ^TestChart$' '10 ./e2e/chart -run ^TestOpenvSwitch$' |
-    xargs --replace bash -c 'on_cluster $1' - '{}'
+# All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
+# longest come first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
+# "slow" are not run here.
+first=('20 ./e2e/networks' '12 ./e2e/policy' '12 ./e2e/alerts' '6 ./e2e/gateway' '12 ./e2e' '6 ./e2e/attacks')
+slow='/e2e/ha$'
+beside() {
+  local others='{{if or .TestGoFiles .XTestGoFiles}}5 {{.ImportPath}}{{end}}'
+  { printf '%s\n' "${first[@]}"; go list -C test -f "$others" ./... |
+    grep -vE "$slow" | grep -vxFf <(go list -C test -f '5 {{.ImportPath}}' "${first[@]#* }"); } | grep . |
+    SANDBOX_BESIDE=1 xargs --max-procs=2 --replace bash -c 'on_cluster $1 -parallel 6 -skip "$2"' - '{}' "$alone"
 }
 
 timed "product: unit, golden, oracle, fuzz seeds, integration" product
 timed "product, with the race detector; policies: what libraries of others say" races
-chrt --rr 1 true || echo "the kernel lets no switch run before other programs: tests may lose packets (sched(7))" >&2
-timed "clusters, two at a time: scale, end to end" clusters
-timed "clusters of the chart, one at a time" charts
+timed "clusters, two at a time: scale, end to end" beside
+timed "clusters, one at a time: no packet may be lost" alone
 echo "== not run: test/e2e/ha, which kills the leaders of a control plane on three machines for minutes; make chaos runs it" |
   tee -a "$output"
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"sync"
@@ -25,9 +26,24 @@ type Stream struct {
 	pause time.Duration // the longest time between two replies
 }
 
-// StartStream runs a ping until the test ends.
+// besideVariable is set where tests of another cluster run at the same time.
+const besideVariable = "SANDBOX_BESIDE"
+
+// Beside is true where another cluster may run at the same time.
+func Beside() bool { return os.Getenv(besideVariable) != "" }
+
+// Alone fails a test that counts lost packets while another cluster runs beside it.
+func Alone(t *testing.T) {
+	t.Helper()
+	if Beside() {
+		t.Fatal("this test counts lost packets, and another cluster runs beside it: name it in test/run.sh, alone")
+	}
+}
+
+// StartStream runs a ping. Its test needs the machine for itself.
 func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd) *Stream {
 	t.Helper()
+	Alone(t)
 	s, end, err := NewStream(what, ping)
 	if err != nil {
 		t.Fatal(err)

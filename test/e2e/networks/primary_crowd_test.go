@@ -35,6 +35,7 @@ spec:
 // are all open at the same time. All are answered, each by the tenant's own pods. The neighbours are known: OVN drops
 // what waits for too long for one.
 func TestTwoTenantsLoseNoPacket(t *testing.T) {
+	machines.Alone(t)
 	c := machines.Up(t, sandbox.Options{Name: "crowd-test", Nodes: 2, Gateways: 1, DualStack: true})
 	machines.Kubectl(t, c, "", "apply", "-f", crd)
 	machines.Kubectl(t, c, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",

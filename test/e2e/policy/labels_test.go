@@ -191,6 +191,7 @@ func (b *bed) unbroken(t *testing.T, namespace string, talks []*talk) {
 // during makes changes, one after the other, while connections are in use. None of these loses anything.
 func (b *bed) during(t *testing.T, talks []*talk, changes ...func()) {
 	t.Helper()
+	machines.Alone(t)
 	stop := make(chan struct{})
 	var talking sync.WaitGroup
 	for _, k := range talks {

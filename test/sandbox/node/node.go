@@ -158,8 +158,8 @@ func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
 		return err
 	}
 	// With --monitor, the datapath restarts after a crash and logs it, as on a real node.
-	argv := append(n.first(ctx), "ovs-vswitchd", "--monitor", "--no-chdir", "-vsyslog:off", "--pidfile")
-	if err := n.service(ctx, VSwitchd, argv...); err != nil {
+	if err := n.service(ctx, VSwitchd, "ovs-vswitchd", "--monitor", "--no-chdir", "-vsyslog:off",
+		"--pidfile"); err != nil {
 		return err
 	}
 	_, err = n.Run(ctx, "ovs-vsctl", "--timeout=30", "--", "add-br", PhysicalBridge, "--", "set", "bridge", PhysicalBridge,
@@ -170,16 +170,6 @@ func (n *Node) StartSwitch(ctx context.Context, bridge *member.Member) error {
 		return err
 	}
 	return n.address(PhysicalBridge)
-}
-
-// first has the kernel run a program before all others, if it permits that (sched(7)). A switch in userspace that waits
-// for a processor loses packets.
-func (n *Node) first(ctx context.Context) []string {
-	argv := []string{"chrt", "--rr", "1"}
-	if _, err := n.Run(ctx, append(argv, "true")...); err != nil {
-		return nil
-	}
-	return argv
 }
 
 // bare makes the node one that has never seen the product, as kubeadm leaves it.
