@@ -37,8 +37,8 @@ type effect struct {
 	cpu        time.Duration // of each change
 }
 
-// kinds lists the kinds of changes, in the order in which they are made. That which frees addresses comes last: a minute
-// later, the next change also removes the record of them. Networks have a bench of their own.
+// kinds lists the kinds of changes, in the order in which they are made. That which frees addresses comes last: the
+// first change after a minute also removes the record of them. Networks have a bench of their own.
 func kinds() []kind {
 	return []kind{
 		{"a pod comes", true, func(s *scale, ctx context.Context, _ int) error {
@@ -81,8 +81,8 @@ func kinds() []kind {
 			return load.Node(ctx, s.rig.Kube, s.Nodes+i)
 		}},
 		{"a pod goes", true, func(s *scale, ctx context.Context, i int) error {
-			err := s.rig.Kube.CoreV1().Pods(namespaceOf(0)).Delete(ctx, load.PodName(s.came[i]), *metav1.NewDeleteOptions(0))
-			if err != nil {
+			pods, gone := s.rig.Kube.CoreV1().Pods(namespaceOf(0)), load.PodName(s.came[i])
+			if err := pods.Delete(ctx, gone, *metav1.NewDeleteOptions(0)); err != nil {
 				return fmt.Errorf("deleting a pod: %w", err)
 			}
 			return nil

@@ -33,7 +33,7 @@ type Policies struct {
 	elsewhere  map[string]bool               // the namespaces whose NetworkPolicies are about a primary network
 	tiered     map[string]bool               // the ClusterNetworkPolicies that are about a network which is not the cluster's
 	podsIn     cluster.NameSets[string]      // of the network, by namespace; not kept for the cluster's own
-	pods       map[cluster.Name]*selectedPod // only those that any policy selects; nil while there is no policy
+	pods       map[cluster.Name]*selectedPod // that any policy selects; nil while there is no policy
 	alike      alikePods
 }
 
