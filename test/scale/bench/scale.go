@@ -207,6 +207,11 @@ func (s *scale) size(ctx context.Context, pods int, tell func(string)) error {
 	if err := s.startAgain(ctx, &out); err != nil {
 		return err
 	}
+	last, err := s.effect(ctx, podGoes())
+	if err != nil {
+		return fmt.Errorf("pods go: %w", err)
+	}
+	out.changes = append(out.changes, last)
 	s.out.Sizes = append(s.out.Sizes, out)
 	return nil
 }

@@ -31,7 +31,7 @@ type Policies struct {
 	uses       map[cluster.Ref][]use         // by policy
 	denials    map[string]bool               // the namespaces that log what their NetworkPolicies deny
 	elsewhere  map[string]bool               // the namespaces whose NetworkPolicies are about a primary network
-	tiered     map[string]bool               // the ClusterNetworkPolicies that are about a network which is not the cluster's
+	tiered     map[string]bool               // the ClusterNetworkPolicies about another network than the cluster's
 	podsIn     cluster.NameSets[string]      // by namespace; nil in the cluster's own network
 	pods       map[cluster.Name]*selectedPod // that any policy selects; nil while there is no policy
 	alike      alikePods
