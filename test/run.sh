@@ -125,9 +125,9 @@ prepare "compiling the tests" compile
 prepare "compiling some of them with the race detector (the first time about 5 minutes)" compile_race
 prepare "the sandbox's root filesystem (the first time about a minute)" bin/sandbox fetch
 
-# on_cluster MINUTES PACKAGE FLAGS... tests a package of the test module, which took so many minutes on a slow machine.
-# One that is too slow to run all of them in time says which it has not run, and how to run them: nobody learns anything
-# from a run that was ended from outside.
+# on_cluster MINUTES PACKAGE FLAGS... tests a package of the test module, if there are so many minutes left for it. A
+# machine that is too slow for all of them says which it has not run, and how to run them: nobody learns anything from a
+# run that was ended from outside.
 on_cluster() {
   local minutes=$1
   shift
@@ -140,7 +140,7 @@ on_cluster() {
 export -f on_cluster
 
 # Tests that want no packet lost, and their packages. They have the machine for themselves: with another cluster beside
-# it, Open vSwitch's userspace datapath has to wait, and loses packets. What takes the longest comes last.
+# it, Open vSwitch's userspace datapath has to wait, and loses packets. The whole chart comes last.
 alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
 alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
 alone() {

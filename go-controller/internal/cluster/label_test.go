@@ -11,6 +11,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
+	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
 )
 
@@ -76,9 +77,9 @@ func TestLabelsConcurrently(t *testing.T) {
 func BenchmarkLabels(b *testing.B) {
 	const pods, workloads, most = 10_000, 100, 200
 	for b.Loop() {
-		before := heap()
+		before := testkit.Heap()
 		kept := make([]cluster.Pod, pods)
-		without := heap()
+		without := testkit.Heap()
 		for i := range kept {
 			w := i % workloads
 			kept[i].Labels = cluster.NewLabels(map[string]string{
@@ -87,7 +88,7 @@ func BenchmarkLabels(b *testing.B) {
 				"pod-template-hash": fmt.Sprintf("7d9c5b8f%d", w), "topology.kubernetes.io/zone": "zone-a",
 			})
 		}
-		with := heap()
+		with := testkit.Heap()
 		bytes := float64(with-without)/pods + 8 // the field itself is in what a pod without labels takes
 		b.ReportMetric(bytes, "bytes/pod")
 		b.ReportMetric(float64(without-before)/pods, "bytes/pod-without")
@@ -96,14 +97,6 @@ func BenchmarkLabels(b *testing.B) {
 		}
 		runtime.KeepAlive(kept)
 	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // Another label is a change of the object, which alters the rows of no pod, and of no owner but the object's own.

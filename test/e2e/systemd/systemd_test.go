@@ -158,7 +158,7 @@ END`, command, pod, netns, uid)
 		t.Fatalf("ADD: %s, want addresses of two families", said)
 	}
 	for _, ip := range result.IPs {
-		// ovn-controller answers neighbor solicitations itself, and connects to the switch for it up to 8 s after its start.
+		// ovn-controller answers neighbor solicitations itself, once the thread that does so has connected to the switch.
 		m.says(t, "answered", fmt.Sprintf("nsenter --net=%s ping -c 1 -W 5 %s && echo answered", netns, ip.Gateway))
 	}
 	m.does(t, plugin("DEL"))

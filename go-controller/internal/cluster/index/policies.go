@@ -191,20 +191,10 @@ func (x *Policies) podChanged(s *cluster.State, name cluster.Name, t *changed) {
 	if now != nil {
 		facts, in = *now, x.selecting(s, name.Namespace, now.labels)
 	}
-	if x.network.Further() {
+	if x.podsIn != nil {
 		x.podsIn.Put(name.Namespace, name, now != nil)
 	}
-	p := x.pods[name]
-	switch {
-	case p == nil && len(in) == 0:
-		return
-	case p == nil:
-		p = &selectedPod{}
-		x.pods[name] = p
-	case len(in) == 0:
-		delete(x.pods, name)
-	}
-	p.reselect(name, facts, in, t)
+	x.reselect(name, facts, in, t)
 }
 
 // selecting lists the selections that pods of a namespace are among that have these labels.
@@ -231,7 +221,22 @@ func (x *Policies) selecting(s *cluster.State, namespace string, labels cluster.
 	return out
 }
 
-// reselect records what a pod is now, and among which selections.
+// reselect records what a pod is now, and among which selections. Of a pod that is among none, nothing is kept.
+func (x *Policies) reselect(name cluster.Name, facts podFacts, in []*Selection, t *changed) {
+	p := x.pods[name]
+	switch {
+	case p == nil && len(in) == 0:
+		return
+	case p == nil:
+		p = &selectedPod{}
+		x.pods[name] = p
+	case len(in) == 0:
+		delete(x.pods, name)
+	}
+	p.reselect(name, facts, in, t)
+}
+
+// reselect is that of Policies, for the pod.
 func (p *selectedPod) reselect(name cluster.Name, facts podFacts, in []*Selection, t *changed) {
 	before, alike := PodPolicies{}, slices.Equal(p.in, in)
 	if !alike {

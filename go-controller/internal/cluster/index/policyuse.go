@@ -121,7 +121,7 @@ func (x *Policies) watchPods(s *cluster.State) {
 
 // podsOf is the pods that may be in the network, by namespace.
 func (x *Policies) podsOf(s *cluster.State) cluster.NameSets[string] {
-	if x.network.Further() {
+	if x.podsIn != nil {
 		return x.podsIn
 	}
 	return s.PodsByNamespace()
@@ -204,35 +204,34 @@ func (x *Policies) selectAnew(s *cluster.State, selector cluster.PodSelector, ha
 			continue
 		}
 		for pod := range pods {
-			if p := x.selected(s, pod, selector); p != nil {
-				sel.put(pod, p.facts, true, quiet)
-				at, _ := slices.BinarySearchFunc(p.in, sel, compareSelections)
-				p.in = slices.Insert(slices.Clone(p.in), at, sel)
+			facts := x.factsIf(s, pod, selector)
+			if facts == nil {
+				continue
 			}
+			var in []*Selection
+			if p := x.pods[pod]; p != nil {
+				in = p.in
+			}
+			at, _ := slices.BinarySearchFunc(in, sel, compareSelections)
+			x.reselect(pod, *facts, slices.Insert(slices.Clone(in), at, sel), quiet)
 		}
 	}
 	return sel
 }
 
-// selected is what is kept of a pod, from now on if need be; nil if the selector does not select the pod's labels, or
-// the pod has no place in the network.
-func (x *Policies) selected(s *cluster.State, pod cluster.Name, selector cluster.PodSelector) *selectedPod {
+// factsIf is what is known of a pod: what is kept of it, if anything is. It is nil if the selector does not select the
+// pod's labels, or the pod has no place in the network.
+func (x *Policies) factsIf(s *cluster.State, pod cluster.Name, selector cluster.PodSelector) *podFacts {
 	if p := x.pods[pod]; p != nil {
 		if !selector.Pods.Selects(p.facts.labels) {
 			return nil
 		}
-		return p
+		return &p.facts
 	}
 	if o := s.Pods[pod]; o == nil || !selector.Pods.Selects(o.Labels) {
 		return nil
 	}
-	facts := factsOf(s, x.network, pod)
-	if facts == nil {
-		return nil
-	}
-	facts.texts = textsOf(facts.addrs)
-	x.pods[pod] = &selectedPod{facts: *facts}
-	return x.pods[pod]
+	return factsOf(s, x.network, pod)
 }
 
 // register enters a selection where it is looked for, or removes it unless in.
