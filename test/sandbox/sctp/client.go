@@ -15,7 +15,8 @@ import (
 // ErrAborted is the error of an association that the other side, or a firewall in its name, refused with an ABORT.
 var ErrAborted = errors.New("aborted by the other side")
 
-// repeat is the time after which a packet without an answer is sent again.
+// repeat is the time after which a packet without an answer is sent again. It doubles each time: where many ask at
+// once, packets that come too early would only delay the answers further.
 const repeat = 250 * time.Millisecond
 
 // firstPort is the first source port of clients, as of those that Linux chooses (ip-sysctl.rst, ip_local_port_range).
@@ -46,6 +47,9 @@ func Ask(ctx context.Context, to netip.AddrPort, question []byte) ([]byte, error
 	a := &asking{
 		conn: raw, from: uint16(firstPort + rand.N(65536-firstPort)), to: to.Port(),
 		own: initiation{tag: 1 + rand.N(^uint32(0)), tsn: rand.Uint32()},
+	}
+	if err := onlyPort(raw, to.Addr(), a.from); err != nil {
+		return nil, errors.Join(err, raw.Close())
 	}
 	answer, err := a.ask(ctx, question)
 	return answer, errors.Join(err, raw.Close())
@@ -111,11 +115,11 @@ func (a *asking) ask(ctx context.Context, question []byte) (answer []byte, err e
 // exchange sends a chunk repeatedly until done accepts a chunk of the other side.
 func (a *asking) exchange(ctx context.Context, tag uint32, c Chunk, done func(Chunk) bool) error {
 	buf := make([]byte, maxPacket)
-	for {
+	for wait := repeat; ; wait *= 2 {
 		if err := a.send(tag, c); err != nil {
 			return err
 		}
-		until := time.Now().Add(repeat)
+		until := time.Now().Add(wait)
 		if d, ok := ctx.Deadline(); ok && d.Before(until) {
 			until = d
 		}
