@@ -149,9 +149,10 @@ alone() {
 }
 
 # All other tests of the test module, two packages at a time: each brings up a cluster of its own, and often waits. The
-# longest come first. Their subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
+# tests of policies ask thousands of questions at once. So they come first, beside those of alerts, which wait the most.
+# Then come the longest. Subtests mostly wait, too, so that more of them run at a time than there are cores. Those of
 # "slow" are not run here.
-first=('20 ./e2e/networks' '12 ./e2e/policy' '12 ./e2e/alerts' '6 ./e2e/gateway' '12 ./e2e' '6 ./e2e/attacks')
+first=('20 ./e2e/policy' '12 ./e2e/alerts' '20 ./e2e/networks' '6 ./e2e/gateway' '12 ./e2e' '6 ./e2e/attacks')
 slow='/e2e/ha$'
 beside() {
   local others='{{if or .TestGoFiles .XTestGoFiles}}5 {{.ImportPath}}{{end}}'
