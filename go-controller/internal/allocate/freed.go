@@ -247,7 +247,11 @@ func (l *Ledger) Keep(s *cluster.State, freed Freed) {
 	for _, r := range slices.SortedFunc(maps.Keys(until), func(a, b names.Range) int {
 		return cmp.Or(cmp.Compare(until[a], until[b]), a.Compare(b.Prefix))
 	}) {
-		l.freedIn(r.Network).set(r.Prefix, until[r])
+		f := l.freedIn(r.Network)
+		f.set(r.Prefix, until[r])
+		if until[r] == freed[r] { // it is recorded
+			delete(f.put, r.Prefix)
+		}
 	}
 	l.Advance(s, now)
 }

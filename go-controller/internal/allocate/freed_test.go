@@ -141,6 +141,10 @@ func TestFreedBeforeARestart(t *testing.T) {
 	freed[own("10.0.0.6/32")] = 5 // long ago
 	w.clock = 1030
 	again := w.restartedWith(freed)
+	if news, _ := again.ledger.TakeFreed(); len(news) != 2 || news[own("10.0.0.5/32")] != 1030+freedFor ||
+		news[own("10.0.0.6/32")] != 1030+freedFor {
+		t.Errorf("to be recorded after a restart: %v, want 10.0.0.5 and 10.0.0.6 only", news)
+	}
 	again.put(pod("c", "n1"), node("n3", 3))
 	again.address("c", "10.0.0.7 fd01::5")
 	again.subnets("n3", "10.0.2.0/24 fd01:0:0:2::/64")

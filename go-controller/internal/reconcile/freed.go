@@ -22,9 +22,11 @@ func (l *Loop) keepFreed() {
 func (l *Loop) recordFreed() {
 	freed := l.Core.Ledger().Freed()
 	var over []names.Range
-	for r := range l.session.Freed() {
-		if _, lately := freed[r]; !lately {
+	for r, until := range l.session.Freed() {
+		if at, lately := freed[r]; !lately {
 			over = append(over, r)
+		} else if at == until {
+			delete(freed, r)
 		}
 	}
 	l.session.Record(freed, over)

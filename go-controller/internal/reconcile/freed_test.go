@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -60,6 +62,28 @@ func TestFreedBeforeARestart(t *testing.T) {
 				t.Errorf("n3 has %s, want the next subnet that no Node had a moment ago", got)
 			}
 		})
+	}
+}
+
+// A restart does not record once more what is recorded.
+func TestFreedIsRecordedOnce(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	f := newFeed(append(someCluster(), pod("c", "n1"))...)
+	b := startBed(t, remote, f)
+	written := func() float64 { return testutil.ToFloat64(b.metrics.Operations) }
+	before := written()
+	f.put(pod("d", "n1"))
+	b.eventually("operations for d", "true", func() string { return fmt.Sprint(written() > before) })
+	ofAPod := written() - before
+	f.drop(pod("c", "n1"))
+	b.eventually("ports of n1", "default_a default_d k8s-n1 stor-n1", b.portsOf("n1"))
+	b.stop()
+	f = newFeed(slices.Collect(maps.Values(f.objects))...)
+	b = startBed(t, remote, f)
+	f.put(pod("e", "n1"))
+	b.eventually("operations for e", "true", func() string { return fmt.Sprint(written() > 0) })
+	if got := written(); got != ofAPod {
+		t.Errorf("a restart and a pod after it: %v operations, want the %v of a pod", got, ofAPod)
 	}
 }
 
