@@ -19,7 +19,7 @@ const headroom = 24 << 20
 // than that the master would have much more memory at its start than later.
 const (
 	leastPercent = 50
-	leastAtStart = 75
+	leastAtStart = 60
 )
 
 // mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
