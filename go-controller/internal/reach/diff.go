@@ -93,6 +93,9 @@ func (d *Diff) WriteJSON(w io.Writer) error { return writeJSON(w, d) }
 func (d *Diff) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	if d.Any() {
+		fmt.Fprintln(t, "  "+heading)
+	}
 	for _, side := range []struct {
 		sign  string
 		cells []Cell

@@ -209,10 +209,13 @@ func ReadMatrix(b []byte) (*Matrix, error) {
 // WriteJSON prints the matrix as one JSON object.
 func (m *Matrix) WriteJSON(w io.Writer) error { return writeJSON(w, m) }
 
+// heading is the first line of what is printed of cells.
+const heading = "FROM\tTO\tPORTS"
+
 // WriteText prints a line for each cell.
 func (m *Matrix) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FROM\tTO\tPORTS")
+	fmt.Fprintln(t, heading)
 	for _, c := range m.Cells {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", c.From, c.To, c.Ports)
 	}
@@ -241,9 +244,12 @@ type Differences []Difference
 // WriteJSON prints a list.
 func (d Differences) WriteJSON(w io.Writer) error { return writeJSON(w, append([]Difference{}, d...)) }
 
-// WriteText prints a line for each side of each difference.
+// WriteText prints a heading, and a line for each side of each difference; nothing if there is none.
 func (d Differences) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(d) > 0 {
+		fmt.Fprintln(t, "  "+heading)
+	}
 	for _, x := range d {
 		if x.Was != "" {
 			fmt.Fprintf(t, "- %s\t%s\t%s\n", x.From, x.To, x.Was)
