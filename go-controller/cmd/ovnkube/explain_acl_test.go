@@ -32,7 +32,7 @@ func TestExplainACL(t *testing.T) {
 		want []string
 	}{
 		{loggedBy("NP:shop/web:ingress:0", "allow", loggedTCP), exit, []string{
-			"allow tcp pod/shop/client (10.128.0.3) -> pod/shop/web (10.128.0.4), ports 40000 -> 80\n" +
+			"2026-11-23T05:28:18Z allow tcp pod/shop/client (10.128.0.3) -> pod/shop/web (10.128.0.4), ports 40000 -> 80\n" +
 				"  np/shop/web spec.ingress[0]\n",
 			"(ingress-0-v4-tcp-new)\n"}},
 		{loggedBy("NP:shop/web:ingress:deny", "drop", loggedICMP), exit, []string{
@@ -60,6 +60,15 @@ func TestExplainACL(t *testing.T) {
 			if got.exit != c.exit || !strings.Contains(got.stdout+got.stderr, want) {
 				t.Errorf("%s: want exit code %d and %q:\n%s", c.line, c.exit, want, got)
 			}
+		}
+	}
+	_, untimed, _ := strings.Cut(loggedBy("NP:shop/web:ingress:0", "allow", loggedTCP), "|")
+	for time, line := range map[string]string{
+		"": untimed, "2026-11-23T05:28:18.042Z ": "2026-11-23T05:28:18.042Z|" + untimed,
+	} {
+		if got := ovnkube(t.Context(), nil, "explain", "--acl", line, "-f", file); !strings.HasPrefix(got.stdout,
+			time+"allow tcp pod/shop/client (") {
+			t.Errorf("want time %q:\n%s", time, got)
 		}
 	}
 	log := "INFO|connected\n" + loggedBy("NP:shop/web:ingress:0", "allow", loggedTCP) + "INFO|other\n" +

@@ -19,6 +19,7 @@ import (
 
 // Logged explains a line that ovn-controller logged about an ACL. Addresses are those of who has them now.
 type Logged struct {
+	Time     string `json:"time,omitempty"`     // as the line has it: "2026-01-02T15:04:05.678Z"
 	Verdict  string `json:"verdict"`            // what became of the packet: allow, drop, reject or pass
 	Protocol string `json:"protocol,omitempty"` // such as tcp6
 	From     End    `json:"from"`
@@ -37,8 +38,8 @@ type Logged struct {
 // damaged.
 var ErrNoPolicyLine = errors.New("not a line of a policy")
 
-// aclLine is the part of a line that tells of an ACL.
-var aclLine = regexp.MustCompile(
+// aclLine is the part of a line that tells of an ACL. Whoever copies a line may leave out when it was written.
+var aclLine = regexp.MustCompile(`(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)\|[^"]*)?` +
 	`name="([^"]*)", verdict=(allow|drop|reject|pass), severity=[a-z]+, direction=[a-z-]+: ([a-z0-9_]+),(\S+)`)
 
 // IsACLLine is true for a line about an ACL.
@@ -51,13 +52,13 @@ func (c *Cluster) Logged(line string) (*Logged, error) {
 		return nil, fmt.Errorf("reading %.200q: want a line of ovn-controller's log with name=\"...\", verdict=..., and the "+
 			"packet", strings.TrimSpace(line))
 	}
-	about, err := c.loggedAs(parts[1])
+	about, err := c.loggedAs(parts[2])
 	if err != nil {
 		return nil, err
 	}
 	out := about
-	out.Verdict, out.Protocol = parts[2], parts[3]
-	if err := out.packet(c, parts[4]); err != nil {
+	out.Time, out.Verdict, out.Protocol = parts[1], parts[3], parts[4]
+	if err := out.packet(c, parts[5]); err != nil {
 		return nil, fmt.Errorf("%w: reading the packet of %.200q: %w", ErrNoPolicyLine, line, err)
 	}
 	return &out, nil
@@ -189,6 +190,9 @@ func (l *Logged) WriteJSON(w io.Writer) error { return writeJSON(w, l) }
 // WriteText prints the explanation for a person.
 func (l *Logged) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
+	if l.Time != "" {
+		fmt.Fprintf(b, "%s ", l.Time)
+	}
 	fmt.Fprintf(b, "%s %s %s -> %s", l.Verdict, l.Protocol, l.From, l.To)
 	if l.FromPort > 0 || l.ToPort > 0 {
 		fmt.Fprintf(b, ", ports %d -> %d", l.FromPort, l.ToPort)
