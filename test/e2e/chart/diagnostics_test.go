@@ -28,6 +28,7 @@ func (c *installed) diagnostics(t *testing.T) {
 	machines.MoreReplies(t, pings, 1)
 	o.said(t, "kubectl northbound status --wait --timeout 60s", "All is well.")
 	o.said(t, "kubectl northbound status | grep -c 'nb [0-9.]* [kM]B, sb [0-9.]* [kM]B$'", "1")
+	o.said(t, "kubectl northbound status | grep -c '^node .* tunnels to 2 '", "3")
 	for _, heading := range []string{"## Is all well?", "## Why does it do that?", "## Which packets are there?",
 		"## The tools of OVN and Open vSwitch"} {
 		for _, block := range machines.Blocks(t, laptopPage, heading) {

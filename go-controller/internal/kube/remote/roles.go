@@ -158,10 +158,10 @@ func fileBytes(text string) map[string]int64 {
 	return out
 }
 
-// ask is the output of a tool that runs beside the databases.
+// ask is the output of a tool.
 func (s *Session) ask(ctx context.Context, to Server, tool string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
-	exit, err := s.Run(ctx, to, *diagnostics.Find(diagnostics.Database, tool), args, &stdout, &stderr)
+	exit, err := s.Run(ctx, to, *diagnostics.Find(to.Place, tool), args, &stdout, &stderr)
 	if err == nil && exit != 0 {
 		err = errors.New(strings.TrimSpace(stderr.String()))
 	}

@@ -19,7 +19,7 @@ import (
 type Component struct {
 	Name string `json:"component"` // what runs: master, databases, openvswitch, node, signer
 	Node string `json:"node"`      // "": nowhere
-	// Role is what it does now, such as "leader".
+	// Role is what it does now, such as "leader", or "tunnels to 2".
 	Role string `json:"role,omitempty"`
 	// Bytes is the size of each database's file: of "nb" and "sb". nil: unknown, or there is none.
 	Bytes map[string]int64 `json:"bytes,omitempty"`
@@ -64,7 +64,7 @@ func (s *Session) Status(ctx context.Context) (out []Component, err error) {
 		slices.SortFunc(found, func(a, b Component) int { return strings.Compare(a.Node, b.Node) })
 		out = append(append(out, found...), s.missing(part, len(found), daemons.Items)...)
 	}
-	err = s.roles(ctx, out)
+	err = errors.Join(s.roles(ctx, out), s.tunnels(ctx, out))
 	bare, listErr := s.withoutAgent(ctx, live, daemons.Items)
 	return append(out, bare...), errors.Join(err, listErr)
 }
