@@ -14,13 +14,9 @@ import (
 // dozen pods. In a large one it is more than a burst is worth.
 const headroom = 24 << 20
 
-// leastPercent is the value of GOGC where there are many live objects. While everything is read and compared for the
-// first time it is leastAtStart: much garbage comes then, and each collection marks all that was read so far. With more
-// than that the master would have much more memory at its start than later.
-const (
-	leastPercent = 50
-	leastAtStart = 60
-)
+// leastPercent is the value of GOGC where there are many live objects. With more than that the master would have much
+// more memory at its start than later: much garbage comes while everything is read and compared for the first time.
+const leastPercent = 50
 
 // mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
 const mostPercent = 1000
@@ -29,7 +25,6 @@ const mostPercent = 1000
 type collector struct {
 	mu      sync.Mutex
 	stopped bool
-	least   uint64 // the least value of GOGC
 }
 
 // byDefault is the value of GOGC that nobody has set.
@@ -37,7 +32,7 @@ const byDefault = 100
 
 // keepHeadroom starts a collector. It does nothing where the environment sets GOGC: the operator has decided.
 func keepHeadroom() *collector {
-	c := &collector{least: leastAtStart, stopped: figure("/gc/gogc:percent") != byDefault}
+	c := &collector{stopped: figure("/gc/gogc:percent") != byDefault}
 	c.collected()
 	return c
 }
@@ -50,14 +45,6 @@ func (c *collector) stop() {
 		c.stopped = true
 		debug.SetGCPercent(byDefault)
 	}
-}
-
-// settle says that the start is over, and returns the memory of what is garbage now.
-func (c *collector) settle() {
-	c.mu.Lock()
-	c.least = leastPercent
-	c.mu.Unlock()
-	debug.FreeOSMemory()
 }
 
 // After a burst the memory of its garbage stays with the process until the next collection, which may be hours away. So
@@ -114,11 +101,11 @@ func (c *collector) collected() {
 	if c.stopped {
 		return
 	}
-	debug.SetGCPercent(percent(figure("/gc/heap/live:bytes"), c.least))
+	debug.SetGCPercent(percent(figure("/gc/heap/live:bytes")))
 	runtime.AddCleanup(&struct{ _ [64]byte }{}, (*collector).collected, c)
 }
 
 // percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes.
-func percent(live, least uint64) int {
-	return int(min(max(100*headroom/max(live, 1), least), mostPercent))
+func percent(live uint64) int {
+	return int(min(max(100*headroom/max(live, 1), leastPercent), mostPercent))
 }

@@ -15,11 +15,8 @@ func TestPercent(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 1000, 1 << 20: 1000, 8 << 20: 300, 24 << 20: 100, 40 << 20: 60, 48 << 20: 50, 49 << 20: 50, 1 << 40: 50,
 	} {
-		if got := percent(live, leastPercent); got != want {
+		if got := percent(live); got != want {
 			t.Errorf("%d live bytes: GOGC %d, want %d", live, got, want)
-		}
-		if got := percent(live, leastAtStart); got != max(want, leastAtStart) {
-			t.Errorf("%d live bytes at the start: GOGC %d, want %d", live, got, max(want, leastAtStart))
 		}
 	}
 }
@@ -41,10 +38,6 @@ func TestKeepHeadroom(t *testing.T) {
 			return ""
 		})
 	}
-	after("more than half as much garbage as live objects at the start", func(now uint64) bool {
-		return now == leastAtStart
-	})
-	c.settle()
 	after("half as much garbage as live objects", func(now uint64) bool { return now == leastPercent })
 	runtime.KeepAlive(live) // not beyond
 	after("more, beside few live objects", func(now uint64) bool { return now > 200 })

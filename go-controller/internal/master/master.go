@@ -228,7 +228,7 @@ func (m *master) lead(ctx context.Context) error {
 	run(&wg, func() {
 		select {
 		case <-loop.InSync():
-			m.garbage.settle() // the first lists are garbage
+			m.garbage.release() // the first lists are garbage
 			m.publish(ctx)
 		case <-ctx.Done():
 		}
