@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,18 +102,12 @@ func (b *collector) collect(ctx context.Context, parts []part) error {
 	for _, p := range parts {
 		byServer[p.from] = append(byServer[p.from], p)
 	}
-	var running sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	for _, of := range byServer {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			for _, p := range of {
-				b.one(ctx, p)
-			}
-		})
-	}
-	running.Wait()
+	servers := slices.Collect(maps.Values(byServer))
+	remote.Each(len(servers), func(i int) {
+		for _, p := range servers[i] {
+			b.one(ctx, p)
+		}
+	})
 	slices.Sort(b.missing)
 	text := "Everything was collected.\n"
 	if len(b.missing) > 0 {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,9 +15,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/remote"
 )
-
-// atOnce is how many nodes are asked at the same time.
-const atOnce = 16
 
 // doctorTimeout limits how long a node's doctor may take: each of its checks has a timeout of its own.
 const doctorTimeout = 3 * time.Minute
@@ -85,25 +81,18 @@ type visited struct {
 // visit asks the doctors of nodes, some at the same time.
 func visit(ctx context.Context, s *remote.Session, servers []remote.Server, nodes, options []string) []*visited {
 	out := make([]*visited, len(nodes))
-	var running sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	for i, node := range nodes {
-		out[i] = &visited{}
-		at := slices.IndexFunc(servers, func(x remote.Server) bool { return x.Node == node })
+	remote.Each(len(nodes), func(i int) {
+		v := &visited{}
+		out[i] = v
+		at := slices.IndexFunc(servers, func(x remote.Server) bool { return x.Node == nodes[i] })
 		if at < 0 {
-			out[i].err = fmt.Errorf("%w on node %q: `kubectl northbound status` says why", remote.ErrNoServer, node)
-			continue
+			v.err = fmt.Errorf("%w on node %q: `kubectl northbound status` says why", remote.ErrNoServer, nodes[i])
+			return
 		}
-		running.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
-			defer cancel()
-			v := out[i]
-			v.exit, v.err = s.Run(ctx, servers[at], tool(diagnostics.Node, "doctor"), options, &v.stdout, &v.stderr)
-		})
-	}
-	running.Wait()
+		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+		defer cancel()
+		v.exit, v.err = s.Run(ctx, servers[at], tool(diagnostics.Node, "doctor"), options, &v.stdout, &v.stderr)
+	})
 	return out
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
@@ -92,19 +91,14 @@ func (d *Diff) WriteJSON(w io.Writer) error { return writeJSON(w, d) }
 // WriteText prints a line for each pair of classes that gains or loses connections.
 func (d *Diff) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	if d.Any() {
-		fmt.Fprintln(t, "  "+heading)
+	var lines []signed
+	for _, c := range d.Lost {
+		lines = append(lines, signed{"-", c})
 	}
-	for _, side := range []struct {
-		sign  string
-		cells []Cell
-	}{{"-", d.Lost}, {"+", d.Gained}} {
-		for _, c := range side.cells {
-			fmt.Fprintf(t, "%s %s\t%s\t%s\n", side.sign, c.From, c.To, c.Ports)
-		}
+	for _, c := range d.Gained {
+		lines = append(lines, signed{"+", c})
 	}
-	if err := t.Flush(); err != nil {
+	if err := writeSigned(b, lines); err != nil {
 		return err
 	}
 	if !d.Any() {

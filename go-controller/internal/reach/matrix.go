@@ -246,17 +246,33 @@ func (d Differences) WriteJSON(w io.Writer) error { return writeJSON(w, append([
 
 // WriteText prints a heading, and a line for each side of each difference; nothing if there is none.
 func (d Differences) WriteText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if len(d) > 0 {
-		fmt.Fprintln(t, "  "+heading)
-	}
+	var lines []signed
 	for _, x := range d {
 		if x.Was != "" {
-			fmt.Fprintf(t, "- %s\t%s\t%s\n", x.From, x.To, x.Was)
+			lines = append(lines, signed{"-", Cell{x.From, x.To, x.Was}})
 		}
 		if x.Is != "" {
-			fmt.Fprintf(t, "+ %s\t%s\t%s\n", x.From, x.To, x.Is)
+			lines = append(lines, signed{"+", Cell{x.From, x.To, x.Is}})
 		}
+	}
+	return writeSigned(w, lines)
+}
+
+// signed is a cell that is there no more, "-", or is new, "+".
+type signed struct {
+	sign string
+	Cell
+}
+
+// writeSigned prints a heading, and a line for each cell; nothing if there is none.
+func writeSigned(w io.Writer, lines []signed) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  "+heading)
+	for _, x := range lines {
+		fmt.Fprintf(t, "%s %s\t%s\t%s\n", x.sign, x.From, x.To, x.Ports)
 	}
 	return t.Flush()
 }

@@ -1,7 +1,6 @@
 package sctp
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -15,26 +14,21 @@ const destinationAt = 2
 // onlyPort has the kernel keep packets to other ports away from a raw socket. A client has one socket for each
 // association. Without this, each of them would be woken by the packets of all others with the same server.
 func onlyPort(conn *net.IPConn, family netip.Addr, port uint16) error {
-	load := unix.SockFilter{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: destinationAt}
+	header := unix.SockFilter{Code: unix.BPF_LDX | unix.BPF_IMM, K: 0}
+	if family.Is4() { // the packet begins with the IP header
+		header = unix.SockFilter{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH, K: 0}
+	}
 	program := []unix.SockFilter{
-		load,
+		header, // X is its length
+		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_IND, K: destinationAt},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(port), Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: maxPacket},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
 	}
-	if family.Is4() { // the packet begins with the IP header: X becomes its length
-		program[0].Code = unix.BPF_LD | unix.BPF_H | unix.BPF_IND
-		program = append([]unix.SockFilter{{Code: unix.BPF_LDX | unix.BPF_B | unix.BPF_MSH}}, program...)
-	}
-	raw, err := conn.SyscallConn()
-	if err == nil {
-		var failed error
-		err = raw.Control(func(fd uintptr) {
-			failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-				&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
-		})
-		err = errors.Join(err, failed)
-	}
+	err := configure(conn, func(fd int) error {
+		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	})
 	if err != nil {
 		return fmt.Errorf("filtering the packets of a raw socket: %w", err)
 	}

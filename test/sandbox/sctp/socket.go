@@ -61,18 +61,24 @@ func listen(addr netip.Addr) (*socket, error) {
 	if addr.Is4() { // a packet comes with its header, which has the destination
 		return s, nil
 	}
-	raw, err := conn.SyscallConn()
-	if err == nil {
-		var failed error
-		err = raw.Control(func(fd uintptr) {
-			failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
-		})
-		err = errors.Join(err, failed)
-	}
+	err = configure(conn, func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("asking for destinations: %w", err), conn.Close())
 	}
 	return s, nil
+}
+
+// configure calls set with a socket's descriptor.
+func configure(conn *net.IPConn, set func(fd int) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = set(int(fd)) })
+	return errors.Join(err, failed)
 }
 
 // path has the source and the destination of a packet.

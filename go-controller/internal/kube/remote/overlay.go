@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
@@ -13,9 +12,6 @@ import (
 
 // tunnelsTimeout limits how long a node may take to say which tunnels it has.
 const tunnelsTimeout = 20 * time.Second
-
-// nodesAtOnce is how many nodes are asked at the same time.
-const nodesAtOnce = 16
 
 // vsctl returns the output of ovs-vsctl on a node.
 type vsctl func(ctx context.Context, node string, args ...string) (string, error)
@@ -49,18 +45,11 @@ func judgeTunnels(ctx context.Context, all []Component, ask vsctl) error {
 		return nil
 	}
 	errs := make([]error, len(nodes))
-	room := make(chan struct{}, nodesAtOnce)
-	var asking sync.WaitGroup
-	for i, c := range nodes {
-		asking.Go(func() {
-			room <- struct{}{}
-			defer func() { <-room }()
-			ctx, cancel := context.WithTimeout(ctx, tunnelsTimeout)
-			defer cancel()
-			errs[i] = c.judgeTunnels(ctx, len(nodes)-1, ask)
-		})
-	}
-	asking.Wait()
+	Each(len(nodes), func(i int) {
+		ctx, cancel := context.WithTimeout(ctx, tunnelsTimeout)
+		defer cancel()
+		errs[i] = nodes[i].judgeTunnels(ctx, len(nodes)-1, ask)
+	})
 	for _, err := range errs {
 		if err != nil {
 			return err // that of the others says the same

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -57,7 +58,7 @@ func TestTunnels(t *testing.T) {
 			Problem: "tunnels to 1 of 2 other nodes: could not open network device"},
 		{Name: "node", Node: "n4"}, // its agent is not ready: it is not asked, and not counted
 	} {
-		if got := all[i]; fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := all[i]; !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
