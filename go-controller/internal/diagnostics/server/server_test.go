@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/diagnostics"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
@@ -249,7 +248,7 @@ func TestNonce(t *testing.T) {
 // The server ends with its context.
 func TestServe(t *testing.T) {
 	s, h := testServer(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	h.Listener.Close()
 	l := httptest.NewUnstartedServer(nil).Listener
 	done := make(chan error, 1)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ovn-kubernetes/libovsdb/model"
 	"github.com/ovn-kubernetes/libovsdb/ovsdb"
@@ -284,26 +283,48 @@ func TestRequestsOfTheServer(t *testing.T) {
 	<-answered
 }
 
-// A server that reads nothing holds up a request only as long as its context allows.
+// A server that reads nothing holds up a request only as long as its context allows. Half a message spoils the
+// connection.
 func TestServerThatDoesNotRead(t *testing.T) {
 	stopped, reading := make(chan struct{}), make(chan struct{})
-	c, _ := serve(t, func(string, []json.RawMessage) string { close(stopped); <-reading; return "" })
+	c, server := serve(t, func(string, []json.RawMessage) string { close(stopped); <-reading; return "" })
 	defer close(reading)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
 	asked := make(chan error, 1)
-	go func() { asked <- c.Echo(ctx) }()
+	go func() { asked <- c.Echo(t.Context()) }()
 	<-stopped
-	large := ovsdb.Operation{Op: ovsdb.OperationComment, Table: strings.Repeat("x", 1<<20)}
-	if _, err := c.Transact(ctx, large, large); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a request that is not read: %v, want %v", err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := make(chan error, 1)
+	go func() {
+		large := ovsdb.Operation{Op: ovsdb.OperationComment, Table: strings.Repeat("x", 1<<20)}
+		_, err := c.Transact(ctx, large, large)
+		sent <- err
+	}()
+	if _, err := server.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
 	}
-	<-c.Done() // half a message was sent
+	cancel() // part of the message has been sent
+	if err := <-sent; !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that is not read: %v, want %v", err, context.Canceled)
+	}
+	<-c.Done()
 	if err := <-asked; err == nil {
 		t.Error("a call succeeded without an answer")
 	}
 	if err := c.Echo(t.Context()); err == nil {
 		t.Error("the connection was used again")
+	}
+}
+
+// A request whose time is up before it is sent leaves the connection as it was.
+func TestTimeIsUpBeforeSending(t *testing.T) {
+	c, _ := serve(t, func(string, []json.RawMessage) string { return `{"id":ID,"result":[],"error":null}` })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Transact(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request after its time: %v, want %v", err, context.Canceled)
+	}
+	if err := c.Echo(t.Context()); err != nil {
+		t.Errorf("the next one: %v", err)
 	}
 }
 
