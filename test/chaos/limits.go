@@ -29,7 +29,8 @@ const (
 	lasting = 5 * time.Second
 
 	hostileName = "hostile-"
-	firstBeside = 95000 // the number of a pod that comes beside hostile objects
+	stranger    = "stranger" // the namespace of hostile Services: they leave others there nothing
+	firstBeside = 95000      // the number of a pod that comes beside hostile objects
 )
 
 // masterWithoutFiles lets the master open nothing more while it has to connect again.
@@ -148,7 +149,7 @@ func (w *world) createHostile(ctx context.Context, i int) error {
 			IPBlock: &networkingv1.IPBlock{CIDR: fmt.Sprintf("192.%d.%d.%d/28", i, n%250, n/250*16)}})
 	}
 	p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{rule}
-	if _, err := w.Kube.CoreV1().Services(namespace).Create(ctx, s, metav1.CreateOptions{}); err != nil {
+	if _, err := w.Kube.CoreV1().Services(stranger).Create(ctx, s, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("making a hostile Service: %w", err)
 	}
 	if _, err := w.Kube.NetworkingV1().NetworkPolicies(namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
@@ -159,7 +160,7 @@ func (w *world) createHostile(ctx context.Context, i int) error {
 
 // allRefused says how many hostile objects have no Event.
 func (w *world) allRefused(ctx context.Context) (string, error) {
-	events, err := w.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
+	events, err := w.Kube.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
 		return "", fmt.Errorf("listing Events: %w", err)
 	}
@@ -195,13 +196,13 @@ func (w *world) newPodMeanwhile() func(context.Context) (string, error) {
 
 func (w *world) deleteHostile(ctx context.Context) error {
 	which := metav1.ListOptions{LabelSelector: "chaos=hostile"}
-	services, err := w.Kube.CoreV1().Services(namespace).List(ctx, which)
+	services, err := w.Kube.CoreV1().Services(stranger).List(ctx, which)
 	if err != nil {
 		return fmt.Errorf("listing hostile Services: %w", err)
 	}
 	errs := []error{w.Kube.NetworkingV1().NetworkPolicies(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, which)}
 	for _, s := range services.Items {
-		errs = append(errs, w.Kube.CoreV1().Services(namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
+		errs = append(errs, w.Kube.CoreV1().Services(stranger).Delete(ctx, s.Name, metav1.DeleteOptions{}))
 	}
 	return errors.Join(errs...)
 }

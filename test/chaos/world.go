@@ -92,6 +92,7 @@ func (w *world) makeNamespaces(ctx context.Context) error {
 	}
 	return errors.Join(
 		load.Namespace(ctx, w.Kube, namespace),
+		load.Namespace(ctx, w.Kube, stranger),
 		load.Tenant(ctx, w.Kube, w.Objects, red, load.Layer2),
 		load.Tenant(ctx, w.Kube, w.Objects, blue, load.Layer3),
 		load.Tenant(ctx, w.Kube, w.Objects, green, load.Layer2))

@@ -102,6 +102,8 @@ func clusterFlags() []cli.Flag {
 			"(default: any address that is nobody else's)"),
 		limitFlag("max-service-vips", d.Services.MaxVIPs, "`N` addresses x ports of a Service at most; "+
 			"0: no limit"),
+		limitFlag("max-namespace-vips", d.Services.MaxNamespaceVIPs, "`N` addresses x ports of all Services of a "+
+			"namespace at most; 0: no limit"),
 		limitFlag("max-service-endpoints", d.Services.MaxEndpoints, "`N` endpoints of a Service and address family at "+
 			"most, and fewer for a Service of more than 10 addresses x ports; 0: no limit"),
 	}
@@ -138,7 +140,7 @@ func topologyFlags() []cli.Flag {
 	}, policyLimitFlags()...)
 }
 
-// policyLimitFlags bound what one policy may name.
+// policyLimitFlags bound what one policy may name, and all of a namespace.
 func policyLimitFlags() []cli.Flag {
 	d := config.DefaultPolicies()
 	return []cli.Flag{
@@ -149,13 +151,19 @@ func policyLimitFlags() []cli.Flag {
 			"exceptions; 0: no limit"),
 		limitFlag("max-policy-ports", d.MaxPorts, "`N` ports and ranges of ports that a policy names at most; "+
 			"0: no limit"),
+		limitFlag("max-namespace-policy-selectors", d.MaxNamespaceSelectors, "`N` selectors of peers at most that all "+
+			"NetworkPolicies of a namespace name; 0: no limit"),
+		limitFlag("max-namespace-policy-terms", d.MaxNamespaceTerms, "`N` rules, peers, ranges of addresses and ports at "+
+			"most that all NetworkPolicies of a namespace name; 0: no limit"),
 	}
 }
 
 // policyLimits reads policyLimitFlags.
 func policyLimits(c *cli.Context) config.Policies {
 	return config.Policies{MaxRules: c.Int("max-policy-rules"), MaxSelectors: c.Int("max-policy-selectors"),
-		MaxRanges: c.Int("max-policy-ranges"), MaxPorts: c.Int("max-policy-ports")}
+		MaxRanges: c.Int("max-policy-ranges"), MaxPorts: c.Int("max-policy-ports"),
+		MaxNamespaceSelectors: c.Int("max-namespace-policy-selectors"),
+		MaxNamespaceTerms:     c.Int("max-namespace-policy-terms")}
 }
 
 // conntrackFlag is for the programs that write to the Northbound database as long as they run: it shapes no row.
@@ -194,8 +202,8 @@ func clusterConfig(c *cli.Context) (config.Cluster, error) {
 		return d, fmt.Errorf("--cluster-subnets: %w", err)
 	}
 	d.ServiceCIDRs = r.prefixes("k8s-service-cidrs")
-	d.Services = config.Services{MaxVIPs: c.Int("max-service-vips"), MaxEndpoints: c.Int("max-service-endpoints"),
-		ExternalCIDRs: r.prefixes("external-ip-cidrs")}
+	d.Services = config.Services{MaxVIPs: c.Int("max-service-vips"), MaxNamespaceVIPs: c.Int("max-namespace-vips"),
+		MaxEndpoints: c.Int("max-service-endpoints"), ExternalCIDRs: r.prefixes("external-ip-cidrs")}
 	if c.String("join-subnet") != "" {
 		d.JoinSubnets = r.prefixes("join-subnet")
 	}

@@ -44,7 +44,7 @@ func TestNodeFlags(t *testing.T) {
 	const want = "{Kubernetes:{Kubeconfig: APIServer:https://api CACert:/ca Token:t ServerFrom:/f} Name:n1 " +
 		"ClusterSubnets:[10.0.0.0/14/23 fd01::/48/64] " +
 		"ServiceCIDRs:[10.96.0.0/16 fd02::/112] JoinSubnets:[100.64.1.0/24 fd98::/64] " +
-		"Services:{MaxVIPs:4096 MaxEndpoints:10000 ExternalCIDRs:[]} " +
+		"Services:{MaxVIPs:4096 MaxNamespaceVIPs:16384 MaxEndpoints:10000 ExternalCIDRs:[]} " +
 		"OVSAddress:unix:/x/db.sock SystemID:n1-id SBAddress:ssl:10.0.0.1:6642 " +
 		"SBKeys:{PrivKey:/k Cert:/c CACert:/ca} AllowTCP:true " +
 		"EncapIPs:[10.0.0.2 fd00::2] EncapType:geneve DatapathType:netdev " +

@@ -24,6 +24,16 @@ func (p *MultiNetworkPolicy) Ref() Ref { return Ref{KindMultiNetworkPolicy, p.Na
 
 func (p *MultiNetworkPolicy) place(s *State, in bool) {
 	s.asking[KindMultiNetworkPolicy].Put(p.Name.Namespace, p.Name, in)
+	s.placeShare(p, in)
+}
+
+func (p *MultiNetworkPolicy) lacking(cut int) Object {
+	if cut == p.lacks() {
+		return p
+	}
+	out := *p
+	out.NetworkPolicy = *p.without(cut > 0)
+	return &out
 }
 
 // Equal implements Object.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
 // NetworkPolicy says who may connect to the pods that it selects, and whom these may connect to (Kubernetes API,
@@ -14,9 +16,62 @@ import (
 type NetworkPolicy struct {
 	Name            Name
 	UID             string
+	Created         int64         // creation time, Unix seconds: the limits of a namespace leave room to older policies
 	Pods            LabelSelector // of its namespace
 	Ingress, Egress PolicyRules
+	// Written is the policy as its author wrote it, when the limits of its namespace leave it none of its rules; else nil.
+	Written *NetworkPolicy
 }
+
+// written is the policy with all its rules.
+func (p *NetworkPolicy) written() *NetworkPolicy {
+	if p.Written != nil {
+		return p.Written
+	}
+	return p
+}
+
+// claim is the selectors and terms that the policy names.
+func (p *NetworkPolicy) claim(config.Cluster) claim {
+	var c cost
+	w := p.written()
+	for _, r := range slices.Concat(w.Ingress.Rules, w.Egress.Rules) {
+		c[1] += 1 + len(r.Ports)
+		for _, peer := range r.Peers {
+			if c[1] += max(1, len(peer.Addresses)); peer.Pods != nil {
+				c[0]++
+			}
+		}
+	}
+	return claim{p.Created, p.Name.Name, []cost{c}}
+}
+
+func (p *NetworkPolicy) lacks() int {
+	if p.Written != nil {
+		return 1
+	}
+	return 0
+}
+
+func (p *NetworkPolicy) lacking(cut int) Object {
+	if cut == p.lacks() {
+		return p
+	}
+	return p.without(cut > 0)
+}
+
+// without is the policy without rules, or with all of them. It isolates the same pods.
+func (p *NetworkPolicy) without(rules bool) *NetworkPolicy {
+	w := p.written()
+	if !rules {
+		return w
+	}
+	out := *w
+	out.Ingress.Rules, out.Egress.Rules, out.Written = nil, nil, w
+	return &out
+}
+
+func (p *NetworkPolicy) place(s *State, in bool) { s.placeShare(p, in) }
 
 // PolicyRules is what a policy says about one direction.
 type PolicyRules struct {

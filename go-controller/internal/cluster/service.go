@@ -72,6 +72,10 @@ type Service struct {
 	SourceRanges    []netip.Prefix
 	HealthCheck     annotation.HealthCheck // OVN's health check of the endpoints; the zero value for none
 	PublishNotReady bool                   // publishNotReadyAddresses: the endpoint controller marks its endpoints ready
+
+	// Cut is how many classes of VIPs are not served for the limit of its namespace: external addresses first, then node
+	// ports, then ClusterIPs. It is not the author's, but follows from the other services there.
+	Cut int
 }
 
 // Ref implements Object.
@@ -84,7 +88,7 @@ func (s *Service) Equal(o Object) bool {
 		s.Headless == t.Headless && s.Proxied == t.Proxied && s.Proxy == t.Proxy &&
 		s.AffinitySeconds == t.AffinitySeconds && s.InternalLocal == t.InternalLocal && s.ExternalLocal == t.ExternalLocal &&
 		s.HealthCheckPort == t.HealthCheckPort && s.PublishNotReady == t.PublishNotReady && s.HealthCheck == t.HealthCheck &&
-		slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.ExternalIPs, t.ExternalIPs) &&
+		s.Cut == t.Cut && slices.Equal(s.ClusterIPs, t.ClusterIPs) && slices.Equal(s.ExternalIPs, t.ExternalIPs) &&
 		slices.Equal(s.Ingress, t.Ingress) && slices.Equal(s.Ports, t.Ports) && slices.Equal(s.SourceRanges, t.SourceRanges)
 }
 

@@ -51,6 +51,7 @@ type State struct {
 	podsByNamespace   NameSets[string]          // nil until somebody asks: most clusters need no such list
 	asking            map[Kind]NameSets[string] // objects that name networks, by namespace
 	claimants         NameSets[Name]            // pods that refer to an IPAMClaim, by claim
+	shares            map[shareKey]*share       // of Services and policies
 	primaries         NameSets[string]          // networks that are to be a namespace's primary one, by namespace
 	sharedPrimaries   NameSet                   // ClusterUserDefinedNetworks that are to be primary ones
 	slicesByService   NameSets[Name]
@@ -91,6 +92,7 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		podsByNetwork:          NameSets[names.Network]{},
 		asking:                 map[Kind]NameSets[string]{},
 		claimants:              NameSets[Name]{},
+		shares:                 map[shareKey]*share{},
 		primaries:              NameSets[string]{},
 		sharedPrimaries:        NameSet{},
 		slicesByService:        NameSets[Name]{},

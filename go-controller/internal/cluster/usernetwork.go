@@ -124,6 +124,7 @@ type asking interface {
 // in the pod's namespace. Where the namespace declares none, it is the ClusterUserDefinedNetwork of the name, if that
 // selects the namespace. The names of a MultiNetworkPolicy mean what they mean to the pods of its namespace.
 func (s *State) Resolve(o Object) Object {
+	o = s.lackingAsBefore(o)
 	if a, ok := o.(asking); ok {
 		return a.resolve(s)
 	}

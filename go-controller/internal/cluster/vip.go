@@ -31,6 +31,7 @@ const (
 	SourcesLimits Withheld = "spec.loadBalancerSourceRanges: the nodes' kernels let just these sources in, " +
 		"and send them to the ClusterIPs"
 	OverLimit Withheld = "the service has more addresses and ports than --max-service-vips allows"
+	OverShare Withheld = "the services of its namespace have more addresses and ports than --max-namespace-vips allows"
 )
 
 // Served is true when OVN or the nodes' kernels answer.
@@ -38,7 +39,7 @@ func (w Withheld) Served() bool { return w == NotWithheld || w == SourcesLimits 
 
 // Refused is true when the address is somebody else's, or not one that the operator allows.
 func (w Withheld) Refused() bool {
-	return !w.Served() && w != ProxyMode && w != OverLimit && w != NotInPrimary
+	return !w.Served() && w != ProxyMode && w != OverLimit && w != OverShare && w != NotInPrimary
 }
 
 // ServiceAddr is an address that a service names.
@@ -62,7 +63,9 @@ func (s *Service) Addresses(c config.Services, t *Taken) []ServiceAddr {
 		switch {
 		case !a.Withheld.Served():
 		case a.Origin == FromClusterIPs && fits < fitClusterIPs, a.Origin != FromClusterIPs && fits < fitAll:
-			a.Withheld = OverLimit
+			if a.Withheld = OverLimit; s.Cut > 0 {
+				a.Withheld = OverShare
+			}
 		case a.Origin == FromClusterIPs:
 		default:
 			a.Withheld = cmp.Or(refusal(a.Addr, c.ExternalCIDRs, t), a.Withheld)
@@ -137,21 +140,21 @@ const (
 	fitAll
 )
 
-// fits is how much of the service a limit of VIPs allows; 0 allows everything.
+// fits is how much of the service a limit of VIPs allows, 0 for no limit, without what was cut.
 func (s *Service) fits(limit int, named []ServiceAddr) fit {
-	if limit == 0 {
+	if limit == 0 && s.Cut == 0 {
 		return fitAll
 	}
-	vips := s.count(named)
-	switch {
-	case vips[fitAll] <= limit:
-		return fitAll
-	case vips[fitNodePorts] <= limit:
-		return fitNodePorts
-	case vips[fitClusterIPs] <= limit:
-		return fitClusterIPs
+	return max(fitting(limit, s.count(named))-fit(s.Cut), fitNothing)
+}
+
+// fitting is up to which class a limit allows VIPs, 0 for no limit.
+func fitting(limit int, vips [fitAll + 1]int) fit {
+	f := fitAll
+	for limit != 0 && f > fitNothing && vips[f] > limit {
+		f--
 	}
-	return fitNothing
+	return f
 }
 
 // count is how many VIPs the service has up to a class. A node port counts once for each ClusterIP. An address that
@@ -181,7 +184,37 @@ func (s *Service) count(named []ServiceAddr) (vips [fitAll + 1]int) {
 	return vips
 }
 
-// Excess says by how much the service exceeds the limit of VIPs, and what of it is served; "" when it does not.
+// claim is the VIPs of the classes that the service may have by itself.
+func (s *Service) claim(c config.Cluster) claim {
+	out := claim{created: s.Created, name: s.Name.Name}
+	if len(s.ClusterIPs) == 0 {
+		out.costs = []cost{{}}
+		return out
+	}
+	vips := s.count(s.named())
+	for f := fitting(c.Services.MaxVIPs, vips); f > fitNothing; f-- {
+		out.costs = append(out.costs, cost{vips[f]})
+	}
+	if len(out.costs) == 0 {
+		out.costs = []cost{{}}
+	}
+	return out
+}
+
+func (s *Service) lacks() int { return s.Cut }
+
+func (s *Service) lacking(cut int) Object {
+	if cut == s.Cut {
+		return s
+	}
+	out := *s
+	out.Cut = cut
+	return &out
+}
+
+func (s *Service) place(state *State, in bool) { state.placeShare(s, in) }
+
+// Excess says by how much the service exceeds the limits of VIPs, and what of it is served; "" when it does not.
 func (s *Service) Excess(c config.Services) string {
 	named, served := s.named(), "nothing of it is served"
 	switch s.fits(c.MaxVIPs, named) {
@@ -192,8 +225,13 @@ func (s *Service) Excess(c config.Services) string {
 	case fitClusterIPs:
 		served = "only its ClusterIPs are served"
 	}
-	return fmt.Sprintf("spec.ports, spec.externalIPs and status.loadBalancer.ingress: %d addresses x ports, want at most "+
-		"--max-service-vips %d: %s", s.count(named)[fitAll], c.MaxVIPs, served)
+	const fields = "spec.ports, spec.externalIPs and status.loadBalancer.ingress: "
+	if s.Cut > 0 {
+		return fmt.Sprintf(fields+"%d addresses x ports, and older services of namespace %s have some: want at most "+
+			"--max-namespace-vips %d in all: %s", s.count(named)[fitAll], s.Name.Namespace, c.MaxNamespaceVIPs, served)
+	}
+	return fmt.Sprintf(fields+"%d addresses x ports, want at most --max-service-vips %d: %s", s.count(named)[fitAll],
+		c.MaxVIPs, served)
 }
 
 // ServesNodePorts is true when the node ports of the service are within the limit.

@@ -6,21 +6,25 @@ import (
 	"net/netip"
 )
 
-// Services bounds what one Service may ask for, so that a Service costs nobody but its owner. The master and the nodes
-// must agree on it.
+// Services bounds what one Service may ask for, and all Services of a namespace together, so that they cost nobody but
+// their owner. The master and the nodes must agree on it.
 type Services struct {
-	MaxVIPs       int            // addresses x ports of a Service; 0 for no limit
-	MaxEndpoints  int            // of a Service in one address family; 0 for no limit
-	ExternalCIDRs []netip.Prefix // where external addresses may be; none for anywhere
+	MaxVIPs          int            // addresses x ports of a Service; 0 for no limit
+	MaxNamespaceVIPs int            // addresses x ports of all Services of a namespace; 0 for no limit
+	MaxEndpoints     int            // of a Service in one address family; 0 for no limit
+	ExternalCIDRs    []netip.Prefix // where external addresses may be; none for anywhere
 }
 
 // DefaultServices has the default limits.
-func DefaultServices() Services { return Services{MaxVIPs: 4096, MaxEndpoints: 10000} }
+func DefaultServices() Services {
+	return Services{MaxVIPs: 4096, MaxNamespaceVIPs: 16384, MaxEndpoints: 10000}
+}
 
 // Validate returns an error for everything that is wrong, with the flag's name.
 func (s Services) Validate() error {
 	d := DefaultServices()
 	return validateLimits(limit{"--max-service-vips", s.MaxVIPs, d.MaxVIPs},
+		limit{"--max-namespace-vips", s.MaxNamespaceVIPs, d.MaxNamespaceVIPs},
 		limit{"--max-service-endpoints", s.MaxEndpoints, d.MaxEndpoints})
 }
 

@@ -26,6 +26,8 @@ func (c Cluster) Settings() Settings {
 	s["max-policy-selectors"] = strconv.Itoa(c.Policies.MaxSelectors)
 	s["max-policy-ranges"] = strconv.Itoa(c.Policies.MaxRanges)
 	s["max-policy-ports"] = strconv.Itoa(c.Policies.MaxPorts)
+	s["max-namespace-policy-selectors"] = strconv.Itoa(c.Policies.MaxNamespaceSelectors)
+	s["max-namespace-policy-terms"] = strconv.Itoa(c.Policies.MaxNamespaceTerms)
 	s["physical-networks"] = joined(c.PhysicalNetworks)
 	if c.RouterNamed {
 		s["router-name"] = c.RouterName
@@ -71,6 +73,7 @@ func shared(subnets []ClusterSubnet, join []netip.Prefix, services Services) Set
 		"join-subnet":           PrefixList(join),
 		"external-ip-cidrs":     PrefixList(services.ExternalCIDRs),
 		"max-service-vips":      strconv.Itoa(services.MaxVIPs),
+		"max-namespace-vips":    strconv.Itoa(services.MaxNamespaceVIPs),
 		"max-service-endpoints": strconv.Itoa(services.MaxEndpoints),
 	}
 }

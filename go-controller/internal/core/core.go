@@ -63,6 +63,11 @@ func (c *Core) Step(events []cluster.Event) Result {
 		for _, o := range c.State.Resolved(e.Ref) {
 			c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
 		}
+		if c.started {
+			for _, o := range c.State.Shared(e.Ref) {
+				c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
+			}
+		}
 	}
 	if c.started && len(out.Changes) > 0 {
 		c.follow(&out)
@@ -89,6 +94,9 @@ func (c *Core) apply(e cluster.Event, out *Result) {
 // just come, without the grants. No owner is named as dirty: all of Owners are.
 func (c *Core) Start() Result {
 	c.started = true
+	for _, o := range c.State.AllShared() {
+		c.State.Apply(cluster.Event{Ref: o.Ref(), New: o})
+	}
 	all := c.State.All()
 	res := c.ledger.Update(c.State, all)
 	for _, change := range all {

@@ -19,10 +19,11 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
-// hostile is a service with so many external addresses of its own, and so many ports.
+// hostile is a service with so many external addresses of its own, and so many ports. Fifty are in one namespace.
 func hostile(i, external, ports int) *cluster.Service {
 	name := fmt.Sprint("hostile", i)
-	s := &cluster.Service{Name: cluster.Name{Namespace: "evil", Name: name}, UID: "uid-" + name, Created: 1,
+	s := &cluster.Service{Name: cluster.Name{Namespace: fmt.Sprint("evil", i/50), Name: name}, Created: 1,
+		UID:        "uid-" + name,
 		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 1, byte(i)})}}
 	for j := range external {
 		s.ExternalIPs = append(s.ExternalIPs, netip.AddrFrom4([4]byte{198, byte(18 + j>>8), byte(j), byte(i)}))
@@ -126,7 +127,7 @@ func TestHostileServices(t *testing.T) {
 		if i >= 100 {
 			want = 4000
 		}
-		if n := vips[fmt.Sprintf("Service_evil/hostile%d_TCP", i)]; n != want {
+		if n := vips[fmt.Sprintf("Service_evil%d/hostile%d_TCP", i/50, i)]; n != want {
 			t.Errorf("hostile%d has %d VIPs, want %d", i, n, want)
 		}
 	}

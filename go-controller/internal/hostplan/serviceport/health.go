@@ -25,7 +25,7 @@ type Check struct {
 // Checks lists what is asked for, by port; of two services that name one port
 // the first by name has it.
 func Checks(services []*cluster.Service, f Facts, c config.Node) (out []Check) {
-	for _, s := range services {
+	for _, s := range cluster.Share(services, c.Services) {
 		if s.HealthCheckPort != 0 && s.ExternalLocal {
 			eps := f.reached(s, c.Services, f.Endpoints[s.Name])
 			out = append(out, Check{s.HealthCheckPort, s.Name, readyOn(c.Name, eps)})

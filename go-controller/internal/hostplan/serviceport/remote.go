@@ -19,7 +19,7 @@ import (
 func RemoteNodes(services []*cluster.Service, f Facts, c config.Node) []string {
 	prefers := preferences{c.Name, map[string]uint64{}}
 	all := map[string]bool{}
-	for _, s := range services {
+	for _, s := range cluster.Share(services, c.Services) {
 		if !s.ExternalLocal || !s.ServesNodePorts(c.Services) {
 			continue
 		}

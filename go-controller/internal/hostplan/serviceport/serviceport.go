@@ -60,6 +60,7 @@ type planner struct {
 // then the first's by name, as in the load balancers. An address that is some
 // service's ClusterIP is that service's, and needs nothing here.
 func Plan(services []*cluster.Service, f Facts, c config.Node) (hostplan.Plan, []Note) {
+	services = cluster.Share(services, c.Services)
 	p := planner{
 		node: c.Name, facts: f, prefers: preferences{c.Name, map[string]uint64{}}, ranges: c.ServiceCIDRs,
 		limits: c.Services, held: f.taken(services).Among(c.ClusterSubnets, c.ServiceCIDRs, nil),

@@ -131,7 +131,7 @@ func TestCost(t *testing.T) {
 	var list []*cluster.Service
 	for i := range 10000 {
 		list = append(list, &cluster.Service{
-			Name:       cluster.Name{Namespace: "default", Name: fmt.Sprint("s", i)},
+			Name:       cluster.Name{Namespace: fmt.Sprint("ns", i/5000), Name: fmt.Sprint("s", i)},
 			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)})},
 			Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(20000 + i)}},
 		})

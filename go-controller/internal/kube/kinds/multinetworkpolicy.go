@@ -41,7 +41,8 @@ type multiPolicy struct {
 func decodeMultiPolicy(
 	u *unstructured.Unstructured, limits policyLimits,
 ) (*cluster.MultiNetworkPolicy, []cluster.Problem) {
-	out := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{Name: NameOf(u), UID: string(u.GetUID())}}
+	out := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{Name: NameOf(u), UID: string(u.GetUID()),
+		Created: u.GetCreationTimestamp().Unix()}}
 	d := policyDecoder{findings: findingsOf(cluster.KindMultiNetworkPolicy, u), limits: limits,
 		out: &out.NetworkPolicy}
 	var p multiPolicy

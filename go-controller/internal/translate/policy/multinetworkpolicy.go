@@ -83,7 +83,7 @@ func (t MultiNetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, 
 	if p == nil {
 		return translate.Rows{}, nil
 	}
-	var out translate.Rows
+	out := translate.Rows{Reports: overShare(p.Ref(), &p.NetworkPolicy, s.Config.Policies)}
 	report := func(reason, format string, args ...any) {
 		out.Reports = append(out.Reports, cluster.Problem{Ref: p.Ref(), UID: p.UID, Reason: reason,
 			Message: fmt.Sprintf(format, args...)})

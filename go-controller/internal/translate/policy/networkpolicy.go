@@ -6,6 +6,7 @@ import (
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster/index"
+	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
@@ -98,11 +99,26 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	}
 	r.isolate(ingress(), p.Ingress, logging)
 	r.isolate(egress(), p.Egress, logging)
-	out := translate.Rows{Rows: r.rows}
+	out := translate.Rows{Rows: r.rows, Reports: overShare(p.Ref(), p, s.Config.Policies)}
 	if why := missing(s, n); why != "" { // the rows hold from the moment on when the network is there
-		out.Reports = waiting(p, fmt.Sprintf("network %s: %s", slashed(n), why))
+		out.Reports = append(out.Reports, waiting(p, fmt.Sprintf("network %s: %s", slashed(n), why))...)
 	}
 	return out, nil
+}
+
+// ReasonNamespaceLimit is the reason of the report about a policy whose namespace has no room for its rules.
+const ReasonNamespaceLimit = "NamespacePoliciesTooLarge"
+
+// overShare reports that the policies of the namespace name too much, so that no rule of this one is in effect.
+func overShare(ref cluster.Ref, p *cluster.NetworkPolicy, c config.Policies) []cluster.Problem {
+	if p.Written == nil {
+		return nil
+	}
+	return []cluster.Problem{{Ref: ref, UID: p.UID, Reason: ReasonNamespaceLimit,
+		Message: fmt.Sprintf("spec.ingress and spec.egress: with them and older policies, namespace %s has more than "+
+			"--max-namespace-policy-selectors %d or --max-namespace-policy-terms %d: no rule of this policy is in effect, and "+
+			"what other policies do not allow is denied; have fewer policies, or smaller ones",
+			p.Name.Namespace, c.MaxNamespaceSelectors, c.MaxNamespaceTerms)}}
 }
 
 // isolate makes the ACLs of what the policy says about a direction.
