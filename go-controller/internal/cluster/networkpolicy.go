@@ -11,6 +11,9 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
 
+// ReasonNamespaceLimit is the reason of the report about a policy whose namespace has no room for its rules.
+const ReasonNamespaceLimit = "NamespacePoliciesTooLarge"
+
 // NetworkPolicy says who may connect to the pods that it selects, and whom these may connect to (Kubernetes API,
 // networking.k8s.io/v1 NetworkPolicy).
 type NetworkPolicy struct {

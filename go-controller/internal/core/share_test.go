@@ -12,7 +12,6 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/all"
-	"github.com/northbound-net/northbound/go-controller/internal/translate/policy"
 	"github.com/northbound-net/northbound/go-controller/internal/translate/service"
 )
 
@@ -132,7 +131,7 @@ func TestPoliciesOfANamespace(t *testing.T) {
 	check("all", 0, 3)
 	told := 0
 	for _, p := range w.reports {
-		if p.Reason == policy.ReasonNamespaceLimit && p.Ref.Name.Namespace == "evil" &&
+		if p.Reason == cluster.ReasonNamespaceLimit && p.Ref.Name.Namespace == "evil" &&
 			strings.Contains(p.Message, "--max-namespace-policy-terms 20000") {
 			told++
 		}

@@ -28,6 +28,8 @@ type Selecting struct {
 	Name  string             `json:"name"`           // "np/shop/web", "cnp/guard", "multinetworkpolicy/shop/web"
 	Types []string           `json:"types"`          // Ingress, Egress
 	Tier  cluster.PolicyTier `json:"tier,omitempty"` // of a ClusterNetworkPolicy
+	// NoRules is the reason of the Event that says why none of its rules is in effect.
+	NoRules string `json:"noRules,omitempty"`
 }
 
 // OfPod explains a pod. problems are those of the whole cluster.
@@ -211,6 +213,9 @@ func writePolicies(w io.Writer, policies []Selecting) {
 		fmt.Fprintf(w, "  %s  %s", s.Name, strings.Join(s.Types, ", "))
 		if s.Tier != "" {
 			fmt.Fprintf(w, "  tier %s", s.Tier)
+		}
+		if s.NoRules != "" {
+			fmt.Fprintf(w, "  none of its rules is in effect: %s", s.NoRules)
 		}
 		fmt.Fprintln(w)
 	}

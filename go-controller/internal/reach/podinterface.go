@@ -97,6 +97,9 @@ func isolatingOf(all []namedPolicy, d direction) (out []namedPolicy) {
 // selecting is the policy with the directions in which it isolates pods.
 func (p namedPolicy) selecting() Selecting {
 	s := Selecting{Name: p.object}
+	if p.Written != nil {
+		s.NoRules = cluster.ReasonNamespaceLimit
+	}
 	for _, d := range []direction{ingress, egress} {
 		if d.of(p.NetworkPolicy).Isolates {
 			s.Types = append(s.Types, d.policyType())

@@ -369,3 +369,28 @@ func BenchmarkPlanLocal(b *testing.B) {
 		b.ReportMetric(float64(entries), "entries")
 	})
 }
+
+// What the namespace of a service leaves it, the node serves, as the load balancers do.
+func TestNamespaceLimit(t *testing.T) {
+	c := nodeConfig()
+	c.Services.MaxNamespaceVIPs = 5
+	var list []*cluster.Service
+	for i := range 3 {
+		list = append(list, &cluster.Service{
+			Name: cluster.Name{Namespace: "shop", Name: fmt.Sprint("s", i)}, Created: int64(10 - i),
+			ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(i + 1)})},
+			Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, NodePort: uint16(30000 + i)}},
+		})
+	}
+	plan, notes := serviceport.Plan(list, facts(nil), c)
+	entries := plan.Host[0].(hostplan.ServicePorts).Entries
+	for i, want := range []bool{false, true, true} {
+		if got := strings.Contains(entries, fmt.Sprint(":", 30000+i)); got != want {
+			t.Errorf("service %d has its node port: %v, want %v", i, got, want)
+		}
+	}
+	if len(notes) != 1 || notes[0].Service.Name != "s0" ||
+		!strings.HasSuffix(notes[0].Message, "want at most --max-namespace-vips 5 in all: only its ClusterIPs are served") {
+		t.Errorf("notes %+v", notes)
+	}
+}

@@ -106,15 +106,12 @@ func (t NetworkPolicy) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error
 	return out, nil
 }
 
-// ReasonNamespaceLimit is the reason of the report about a policy whose namespace has no room for its rules.
-const ReasonNamespaceLimit = "NamespacePoliciesTooLarge"
-
 // overShare reports that the policies of the namespace name too much, so that no rule of this one is in effect.
 func overShare(ref cluster.Ref, p *cluster.NetworkPolicy, c config.Policies) []cluster.Problem {
 	if p.Written == nil {
 		return nil
 	}
-	return []cluster.Problem{{Ref: ref, UID: p.UID, Reason: ReasonNamespaceLimit,
+	return []cluster.Problem{{Ref: ref, UID: p.UID, Reason: cluster.ReasonNamespaceLimit,
 		Message: fmt.Sprintf("spec.ingress and spec.egress: with them and older policies, namespace %s has more than "+
 			"--max-namespace-policy-selectors %d or --max-namespace-policy-terms %d: no rule of this policy is in effect, and "+
 			"what other policies do not allow is denied; have fewer policies, or smaller ones",
