@@ -203,7 +203,14 @@ func without(objects []cluster.Object, gone []cluster.Ref) ([]cluster.Object, er
 // applied is objects after those of manifests were added, or put in the place of those of their names.
 func applied(objects, manifests []cluster.Object) []cluster.Object {
 	out := slices.DeleteFunc(slices.Clone(objects), func(o cluster.Object) bool {
-		return slices.ContainsFunc(manifests, func(m cluster.Object) bool { return m.Ref() == o.Ref() })
+		at := slices.IndexFunc(manifests, func(m cluster.Object) bool { return m.Ref() == o.Ref() })
+		if at < 0 {
+			return false
+		}
+		if m, ok := manifests[at].(interface{ Replace(cluster.Object) }); ok {
+			m.Replace(o)
+		}
+		return true
 	})
 	return append(out, manifests...)
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/testkit"
 )
 
@@ -126,5 +128,32 @@ func TestPolicyDiffNames(t *testing.T) {
 		if check.exit != 0 || !strings.Contains(check.stdout, want) {
 			t.Errorf("want exit code 0 and %q:\n%s", want, check)
 		}
+	}
+}
+
+// What manifests say of an object that is there does not make it younger: the limits of its namespace count by age.
+func TestAppliedKeepsAge(t *testing.T) {
+	name := cluster.Name{Namespace: "shop", Name: "a"}
+	policy := func(created int64) cluster.NetworkPolicy { return cluster.NetworkPolicy{Name: name, Created: created} }
+	was, now := policy(5), policy(math.MaxInt64)
+	got := applied(
+		[]cluster.Object{&was, &cluster.MultiNetworkPolicy{NetworkPolicy: policy(6)},
+			&cluster.TieredPolicy{Name: "a", Created: 7}},
+		[]cluster.Object{&now, &cluster.MultiNetworkPolicy{NetworkPolicy: policy(8)},
+			&cluster.TieredPolicy{Name: "a", Created: 8},
+			&cluster.NetworkPolicy{Name: cluster.Name{Namespace: "shop", Name: "b"}, Created: 9}})
+	var created []int64
+	for _, o := range got {
+		switch o := o.(type) {
+		case *cluster.NetworkPolicy:
+			created = append(created, o.Created)
+		case *cluster.MultiNetworkPolicy:
+			created = append(created, o.Created)
+		case *cluster.TieredPolicy:
+			created = append(created, o.Created)
+		}
+	}
+	if want := []int64{5, 6, 7, 9}; !slices.Equal(created, want) {
+		t.Errorf("created at %v, want %v", created, want)
 	}
 }

@@ -17,6 +17,13 @@ type TieredPolicy struct {
 	Observed        Observed
 }
 
+// Replace says that the policy is the new version of an object: it is as old.
+func (p *TieredPolicy) Replace(o Object) {
+	if q, ok := o.(*TieredPolicy); ok {
+		p.Created = q.Created
+	}
+}
+
 // MaxClusterRules is how many rules a ClusterNetworkPolicy may have for each direction.
 const MaxClusterRules = 25
 

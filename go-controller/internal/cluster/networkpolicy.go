@@ -26,6 +26,16 @@ type NetworkPolicy struct {
 	Written *NetworkPolicy
 }
 
+// Replace says that the policy is the new version of an object: it is as old.
+func (p *NetworkPolicy) Replace(o Object) {
+	switch o := o.(type) {
+	case *NetworkPolicy:
+		p.Created = o.Created
+	case *MultiNetworkPolicy:
+		p.Created = o.Created
+	}
+}
+
 // written is the policy with all its rules.
 func (p *NetworkPolicy) written() *NetworkPolicy {
 	if p.Written != nil {
@@ -46,7 +56,7 @@ func (p *NetworkPolicy) claim(config.Cluster) claim {
 			}
 		}
 	}
-	return claim{p.Created, p.Name.Name, []cost{c}}
+	return claim{created: p.Created, name: p.Name.Name, costs: []cost{c}}
 }
 
 func (p *NetworkPolicy) lacks() int {

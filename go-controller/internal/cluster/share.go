@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -37,6 +38,7 @@ type claim struct {
 	created int64
 	name    string
 	costs   []cost // at least one
+	cut     int    // how many parts the object lacks at present
 }
 
 func (c claim) compare(d claim) int {
@@ -45,41 +47,46 @@ func (c claim) compare(d claim) int {
 
 // share is what the objects of a kind in one namespace claim: the oldest first, then the first by name.
 type share struct {
-	claims []claim
-	sum    cost
-	cut    int // how many objects lack parts at present
+	claims  []claim
+	sum     cost // of objects that lack nothing
+	lacking int  // how many objects lack parts at present
 }
 
 // put enters a claim, or removes it unless in.
 func (h *share) put(c claim, in bool) {
 	at, there := slices.BinarySearchFunc(h.claims, c, claim.compare)
+	by := min(c.cut, 1)
 	switch {
 	case in && !there:
 		h.claims = slices.Insert(h.claims, at, c)
-		h.sum = h.sum.plus(c.costs[0])
+		h.sum, h.lacking = h.sum.plus(c.costs[0]), h.lacking+by
 	case !in && there:
-		h.sum = h.sum.minus(h.claims[at].costs[0])
+		h.sum, h.lacking = h.sum.minus(c.costs[0]), h.lacking-by
 		h.claims = slices.Delete(h.claims, at, at+1)
 	}
 }
 
-// cuts is how many parts of each object are cut, in the order of claims, so that the rest is within the limit. What an
-// older object has is not taken by a younger one.
-func (h *share) cuts(limit cost) []int {
-	out := make([]int, len(h.claims))
-	if h.sum.within(limit) {
-		return out
-	}
-	var used cost
-	for i, c := range h.claims {
-		for out[i] < len(c.costs) && !used.plus(c.costs[out[i]]).within(limit) {
-			out[i]++
+// cuts is how many parts of each object are to be cut, in the order of claims, so that the rest is within the limit.
+// What an older object has is not taken by a younger one. Objects that lack so many already are passed over.
+func (h *share) cuts(limit cost) iter.Seq2[string, int] {
+	return func(yield func(name string, cut int) bool) {
+		if h.lacking == 0 && h.sum.within(limit) {
+			return
 		}
-		if out[i] < len(c.costs) {
-			used = used.plus(c.costs[out[i]])
+		var used cost
+		for _, c := range h.claims {
+			cut := 0
+			for cut < len(c.costs) && !used.plus(c.costs[cut]).within(limit) {
+				cut++
+			}
+			if cut < len(c.costs) {
+				used = used.plus(c.costs[cut])
+			}
+			if cut != c.cut && !yield(c.name, cut) {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // shareLimits is the limits of a namespace for a kind.
@@ -96,6 +103,13 @@ type shareKey struct {
 	namespace string
 }
 
+// claimOf is the claim of an object as it is.
+func claimOf(o sharing, c config.Cluster) claim {
+	out := o.claim(c)
+	out.cut = o.lacks()
+	return out
+}
+
 // placeShare enters what an object claims, or removes it unless in.
 func (s *State) placeShare(o sharing, in bool) {
 	key := shareKey{o.Ref().Kind, o.Ref().Name.Namespace}
@@ -104,12 +118,7 @@ func (s *State) placeShare(o sharing, in bool) {
 		h = &share{}
 		s.shares[key] = h
 	}
-	h.put(o.claim(s.Config), in)
-	if by := min(o.lacks(), 1); in {
-		h.cut += by
-	} else {
-		h.cut -= by
-	}
+	h.put(claimOf(o, s.Config), in)
 	if len(h.claims) == 0 {
 		delete(s.shares, key)
 	}
@@ -127,13 +136,21 @@ func (s *State) lackingAsBefore(o Object) Object {
 	return o
 }
 
-// Shared lists the objects that lack more or less than before since an object has changed, as they are to be: those of
-// its kind in its namespace, in the order in which they come first.
-func (s *State) Shared(changed Ref) []Object {
-	return s.shared(shareKey{changed.Kind, changed.Name.Namespace})
+// Shared lists the objects that lack more or less than before these changes, as they are to be: those of the same kinds
+// and namespaces, in the order in which they come first.
+func (s *State) Shared(changes []Change) (out []Object) {
+	var seen []shareKey
+	for _, c := range changes {
+		key := shareKey{c.Ref.Kind, c.Ref.Name.Namespace}
+		if s.shares[key] != nil && !slices.Contains(seen, key) {
+			seen = append(seen, key)
+			out = append(out, s.shared(key)...)
+		}
+	}
+	return out
 }
 
-// AllShared is Shared after changes to any objects, in no order of kinds and namespaces.
+// AllShared is Shared after changes of all objects, in no order of kinds and namespaces.
 func (s *State) AllShared() (out []Object) {
 	for key := range s.shares {
 		out = append(out, s.shared(key)...)
@@ -142,17 +159,13 @@ func (s *State) AllShared() (out []Object) {
 }
 
 func (s *State) shared(key shareKey) (out []Object) {
-	h, limit := s.shares[key], shareLimits(s.Config, key.kind)
-	if h == nil || h.cut == 0 && h.sum.within(limit) {
+	h := s.shares[key]
+	if h == nil {
 		return nil
 	}
-	for i, cut := range h.cuts(limit) {
-		o, ok := s.Object(Ref{key.kind, Name{key.namespace, h.claims[i].name}}).(sharing)
-		if !ok {
-			continue
-		}
-		if now := o.lacking(cut); now != Object(o) {
-			out = append(out, now)
+	for name, cut := range h.cuts(shareLimits(s.Config, key.kind)) {
+		if o, ok := s.Object(Ref{key.kind, Name{key.namespace, name}}).(sharing); ok {
+			out = append(out, o.lacking(cut))
 		}
 	}
 	return out
@@ -174,11 +187,11 @@ func Share(services []*Service, c config.Services) []*Service {
 		var h share
 		for _, s := range services {
 			if s.Name.Namespace == namespace {
-				h.put(s.claim(all), true)
+				h.put(claimOf(s, all), true)
 			}
 		}
-		for i, n := range h.cuts(limit) {
-			cut[Name{namespace, h.claims[i].name}] = n
+		for name, n := range h.cuts(limit) {
+			cut[Name{namespace, name}] = n
 		}
 	}
 	if len(cut) == 0 {
@@ -186,7 +199,9 @@ func Share(services []*Service, c config.Services) []*Service {
 	}
 	out := slices.Clone(services)
 	for i, s := range out {
-		out[i] = s.lacking(cut[s.Name]).(*Service)
+		if n, ok := cut[s.Name]; ok {
+			out[i] = s.lacking(n).(*Service)
+		}
 	}
 	return out
 }

@@ -20,32 +20,33 @@ func TestCuts(t *testing.T) {
 		return c
 	}
 	for _, c := range []struct {
-		limit  int
+		limit  cost
 		claims []claim
 		want   []int
 	}{
-		{10, nil, []int{}},
-		{10, []claim{parts(4, 2), parts(6, 3)}, []int{0, 0}},
-		{10, []claim{parts(4, 2), parts(7, 3)}, []int{0, 1}},
-		{10, []claim{parts(9, 2), parts(7, 3), parts(1)}, []int{0, 2, 0}},
-		{10, []claim{parts(11, 10, 1), parts(1)}, []int{1, 1}},
-		{0, []claim{parts(11, 10, 1), parts(1)}, []int{0, 0}},
+		{cost{10}, nil, nil},
+		{cost{10}, []claim{parts(4, 2), parts(6, 3)}, []int{0, 0}},
+		{cost{10}, []claim{parts(4, 2), parts(7, 3)}, []int{0, 1}},
+		{cost{10}, []claim{parts(9, 2), parts(7, 3), parts(1)}, []int{0, 2, 0}},
+		{cost{10}, []claim{parts(11, 10, 1), parts(1)}, []int{1, 1}},
+		{cost{0}, []claim{parts(11, 10, 1), parts(1)}, []int{0, 0}},
+		{cost{2, 5}, []claim{{costs: []cost{{1, 5}}}, {costs: []cost{{1, 1}}}, {costs: []cost{{1, 0}}}}, []int{0, 1, 0}},
+		{cost{0, 5}, []claim{{costs: []cost{{1, 5}}}, {costs: []cost{{1, 1}}}, {costs: []cost{{9, 0}}}}, []int{0, 1, 0}},
 	} {
-		h := share{}
-		for i, one := range c.claims {
-			one.created = int64(i)
-			h.put(one, true)
+		for present := range 3 { // what they lack before does not matter
+			h := share{}
+			for i, one := range c.claims {
+				one.created, one.name, one.cut = int64(i), fmt.Sprint(i), present
+				h.put(one, true)
+			}
+			got := slices.Repeat([]int{present}, len(c.claims))
+			for name, cut := range h.cuts(c.limit) {
+				got[name[0]-'0'] = cut
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("limit %d, lacking %d: %v, want %v", c.limit, present, got, c.want)
+			}
 		}
-		if got := h.cuts(cost{c.limit}); !slices.Equal(got, c.want) {
-			t.Errorf("limit %d: %v, want %v", c.limit, got, c.want)
-		}
-	}
-	h := share{claims: []claim{{costs: []cost{{1, 5}}}, {costs: []cost{{2, 1}}}}, sum: cost{3, 6}}
-	if got, want := h.cuts(cost{2, 5}), []int{0, 1}; !slices.Equal(got, want) {
-		t.Errorf("two limits: %v, want %v", got, want)
-	}
-	if got, want := h.cuts(cost{0, 5}), []int{0, 1}; !slices.Equal(got, want) {
-		t.Errorf("one of two limits: %v, want %v", got, want)
 	}
 }
 
@@ -63,8 +64,8 @@ func TestSharedAtRandom(t *testing.T) {
 			e.New = someService(name, random)
 		}
 		e.New = s.Resolve(e.New)
-		s.Apply(e)
-		for _, o := range s.Shared(e.Ref) {
+		change, _ := s.Apply(e)
+		for _, o := range s.Shared([]Change{change}) {
 			s.Apply(Event{Ref: o.Ref(), New: o})
 		}
 		var written []*Service

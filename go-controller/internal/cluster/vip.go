@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/config"
 )
@@ -225,13 +226,17 @@ func (s *Service) Excess(c config.Services) string {
 	case fitClusterIPs:
 		served = "only its ClusterIPs are served"
 	}
-	const fields = "spec.ports, spec.externalIPs and status.loadBalancer.ingress: "
-	if s.Cut > 0 {
-		return fmt.Sprintf(fields+"%d addresses x ports, and older services of namespace %s have some: want at most "+
-			"--max-namespace-vips %d in all: %s", s.count(named)[fitAll], s.Name.Namespace, c.MaxNamespaceVIPs, served)
+	count, namespace := s.count(named), ""
+	var want []string
+	if fitting(c.MaxVIPs, count) < fitAll {
+		want = append(want, fmt.Sprintf("at most --max-service-vips %d", c.MaxVIPs))
 	}
-	return fmt.Sprintf(fields+"%d addresses x ports, want at most --max-service-vips %d: %s", s.count(named)[fitAll],
-		c.MaxVIPs, served)
+	if s.Cut > 0 {
+		want = append(want, fmt.Sprintf("at most --max-namespace-vips %d", c.MaxNamespaceVIPs))
+		namespace = ", beside those of older services of namespace " + s.Name.Namespace
+	}
+	return fmt.Sprintf("spec.ports, spec.externalIPs and status.loadBalancer.ingress: %d addresses x ports%s, want %s: %s",
+		count[fitAll], namespace, strings.Join(want, " and "), served)
 }
 
 // ServesNodePorts is true when the node ports of the service are within the limit.

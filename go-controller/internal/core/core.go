@@ -63,10 +63,10 @@ func (c *Core) Step(events []cluster.Event) Result {
 		for _, o := range c.State.Resolved(e.Ref) {
 			c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
 		}
-		if c.started {
-			for _, o := range c.State.Shared(e.Ref) {
-				c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
-			}
+	}
+	if c.started {
+		for _, o := range c.State.Shared(out.Changes) {
+			c.apply(cluster.Event{Ref: o.Ref(), New: o}, &out)
 		}
 	}
 	if c.started && len(out.Changes) > 0 {

@@ -390,7 +390,7 @@ func TestNamespaceLimit(t *testing.T) {
 		}
 	}
 	if len(notes) != 1 || notes[0].Service.Name != "s0" ||
-		!strings.HasSuffix(notes[0].Message, "want at most --max-namespace-vips 5 in all: only its ClusterIPs are served") {
+		!strings.HasSuffix(notes[0].Message, "want at most --max-namespace-vips 5: only its ClusterIPs are served") {
 		t.Errorf("notes %+v", notes)
 	}
 }

@@ -42,7 +42,7 @@ type clusterPolicyDecoder struct {
 func decodeClusterPolicy(p *clusterPolicyObject, limits policyLimits) (*cluster.TieredPolicy, []cluster.Problem) {
 	d := &clusterPolicyDecoder{findings: findingsOf(cluster.KindClusterNetworkPolicy, p), limits: limits,
 		unknown: p.unknown, out: &cluster.TieredPolicy{Name: p.Name, UID: string(p.UID),
-			Created: p.CreationTimestamp.Unix(), Tier: cluster.PolicyTier(p.Spec.Tier), Priority: int(p.Spec.Priority)}}
+			Created: createdAt(p), Tier: cluster.PolicyTier(p.Spec.Tier), Priority: int(p.Spec.Priority)}}
 	if p.broken != nil {
 		d.bad(reasonPolicyUnreadable, "%.500v: the policy selects no pod", p.broken)
 		return d.out, d.problems

@@ -42,7 +42,7 @@ func decodeMultiPolicy(
 	u *unstructured.Unstructured, limits policyLimits,
 ) (*cluster.MultiNetworkPolicy, []cluster.Problem) {
 	out := &cluster.MultiNetworkPolicy{NetworkPolicy: cluster.NetworkPolicy{Name: NameOf(u), UID: string(u.GetUID()),
-		Created: u.GetCreationTimestamp().Unix()}}
+		Created: createdAt(u)}}
 	d := policyDecoder{findings: findingsOf(cluster.KindMultiNetworkPolicy, u), limits: limits,
 		out: &out.NetworkPolicy}
 	var p multiPolicy

@@ -41,7 +41,7 @@ type policyDecoder struct {
 // decodePolicy takes what the API documents of a NetworkPolicy.
 func decodePolicy(p *networkingv1.NetworkPolicy, limits policyLimits) (*cluster.NetworkPolicy, []cluster.Problem) {
 	d := policyDecoder{findings: findingsOf(cluster.KindNetworkPolicy, p), limits: limits,
-		out: &cluster.NetworkPolicy{Name: NameOf(p), UID: string(p.UID), Created: p.CreationTimestamp.Unix()}}
+		out: &cluster.NetworkPolicy{Name: NameOf(p), UID: string(p.UID), Created: createdAt(p)}}
 	d.spec(&p.Spec)
 	return d.out, d.problems
 }

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,6 +25,15 @@ func findingsOf(kind cluster.Kind, m metav1.Object) findings {
 // NameOf is the name of an object.
 func NameOf(m metav1.Object) cluster.Name {
 	return cluster.Name{Namespace: m.GetNamespace(), Name: m.GetName()}
+}
+
+// createdAt is when an object was created, in Unix seconds. One that the API server has not seen is younger than all
+// others.
+func createdAt(m metav1.Object) int64 {
+	if t := m.GetCreationTimestamp(); !t.IsZero() {
+		return t.Unix()
+	}
+	return math.MaxInt64
 }
 
 // mostProblems is how many are reported of one object. Its author decides how much is wrong with it, and each Problem

@@ -1,10 +1,12 @@
 package kinds
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -35,5 +37,16 @@ func TestProblemsOfOneObjectAreFew(t *testing.T) {
 	f.add(make([]cluster.Problem, many))
 	if len(f.problems) != mostProblems+1 {
 		t.Errorf("%d problems of an annotation, want %d", len(f.problems), mostProblems+1)
+	}
+}
+
+// An object that was not created yet is the youngest: what it asks for, others have first.
+func TestNotCreatedYet(t *testing.T) {
+	old := metav1.ObjectMeta{CreationTimestamp: metav1.Unix(1700000000, 0)}
+	if got := createdAt(&old); got != 1700000000 {
+		t.Errorf("created at %d", got)
+	}
+	if got := createdAt(&metav1.ObjectMeta{}); got != math.MaxInt64 {
+		t.Errorf("without a time of creation: %d", got)
 	}
 }

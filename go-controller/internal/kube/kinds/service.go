@@ -41,7 +41,7 @@ const labelServiceProxy = "service.kubernetes.io/service-proxy-name"
 // is read.
 func decodeService(s *corev1.Service) (*cluster.Service, []cluster.Problem) {
 	d := serviceDecoder{findings: findingsOf(cluster.KindService, s), spec: &s.Spec, out: &cluster.Service{
-		Name: NameOf(s), UID: string(s.UID), Created: s.CreationTimestamp.Unix(),
+		Name: NameOf(s), UID: string(s.UID), Created: createdAt(s),
 		Type: cmp.Or(cluster.ServiceType(s.Spec.Type), cluster.ClusterIP), // the API server's default
 	}}
 	if d.out.Type == cluster.ExternalName {
