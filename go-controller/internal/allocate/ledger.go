@@ -43,10 +43,10 @@ type ClaimStatus struct {
 	Found     string            // as JSON; "" for none
 }
 
-// Status is a condition that an object's status is to have. It is written only while the conditions are as Found.
+// Status is the conditions that an object's status is to have. They are written only while the conditions are as Found.
 type Status struct {
-	Condition cluster.Condition
-	Found     cluster.Observed
+	Condition, Also cluster.Condition // Also is zero when there is one
+	Found           cluster.Observed
 }
 
 // set writes an annotation, or removes it when there was one and nothing is left of it.
@@ -289,6 +289,7 @@ func (u *update) settle() {
 		u.allocateExits()
 	}
 	u.allocatePods()
+	u.settleLacking()
 }
 
 // update is one call of Update: the objects that are still to be looked at, and the result so far.

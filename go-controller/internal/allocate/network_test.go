@@ -2,7 +2,9 @@ package allocate
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -238,10 +240,19 @@ func TestSubnetsOfIdleNodes(t *testing.T) {
 	}
 	w.drop(asking("a", "n1", ""))
 	has(w, "map[n1:[10.99.0.0/24] n2:[10.99.1.0/24]]") // nobody needs it
+	lacking := func(want ...string) {
+		t.Helper()
+		if got := slices.Sorted(maps.Keys(w.state.In("default.lan").Lacking)); !slices.Equal(got, want) {
+			t.Errorf("nodes without a subnet are %v, want %v", got, want)
+		}
+	}
+	lacking()
 	w.put(asking("c", "n3", ""))
 	has(w, "map[n2:[10.99.1.0/24]]")
+	lacking("n3")
 	w.clock += freedFor // the usual time must pass
 	w.put(node("n9", 9))
+	lacking()
 	has(w, "map[n2:[10.99.1.0/24] n3:[10.99.0.0/24]]")
 	w.inLAN(map[string]string{"b": "10.99.1.3", "c": "10.99.0.3"})
 	w.put(asking("e", "n1", "")) // n1 waits, and n2 then gives back
@@ -255,10 +266,12 @@ func TestSubnetsOfIdleNodes(t *testing.T) {
 	again.inLAN(map[string]string{"c": "10.99.0.3", "e": "10.99.1.3"})
 	w.put(asking("f", "n2", "")) // n2 waits, and then nobody on it does
 	w.result(1, "Node n2: NetworkSubnetExhausted: default.lan: no subnet for the node is free in the network's subnets")
+	lacking("n2")
 	if got := w.told(asking("f", "n2", "")); !strings.Contains(got, "no subnet for Node n2 is free") {
 		t.Errorf("pod f is told %s", got)
 	}
 	w.drop(asking("f", "n2", ""))
+	lacking()
 	w.drop(asking("c", "n3", ""))
 	has(w, "map[n1:[10.99.1.0/24] n3:[10.99.0.0/24]]")
 	stale := node("n2", 7, "10.0.1.0/24") // made anew from an old copy; after a restart it might be believed first

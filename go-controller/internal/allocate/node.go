@@ -212,6 +212,24 @@ func (u *update) allocateNodes() {
 	}
 }
 
+// settleLacking records on which nodes pods wait for a subnet of the node.
+func (u *update) settleLacking() {
+	if u.network.Hosts {
+		return
+	}
+	before := u.s.In(u.network.Name).Lacking
+	for _, node := range sortedKeys(before) {
+		if u.waitingNodes[node] == "" {
+			u.Changes = append(u.Changes, u.s.DenyNode(u.network.Name, node, false))
+		}
+	}
+	for _, node := range sortedKeys(u.waitingNodes) {
+		if lacking := u.hasAskers(node); lacking != before[node] {
+			u.Changes = append(u.Changes, u.s.DenyNode(u.network.Name, node, lacking))
+		}
+	}
+}
+
 func (u *update) reportNoSubnet(n *cluster.Node) {
 	reason, ranges, who, remedy := ReasonSubnetExhausted, "the cluster subnets", "the node waits", "--cluster-subnets"
 	if !u.network.Hosts {

@@ -183,13 +183,15 @@ type Grants struct {
 	JoinAddrs   map[string][]netip.Prefix // of gateway routers on the join switch, by node
 	PodNetworks map[PodPort]annotation.PodNetwork
 	ExitAddrs   map[string][]netip.Prefix // in the nodes' own subnets, by which pods leave a primary network, by node
+	Lacking     map[string]bool           // nodes whose pods wait, since no subnet is free for the node
 }
 
 // AddNetwork adds a network in which nothing is granted.
 func (s *State) AddNetwork(n *Network) {
 	s.Networks[n.Name] = n
 	s.grants[n.Name] = &Grants{NodeSubnets: map[string][]netip.Prefix{}, JoinAddrs: map[string][]netip.Prefix{},
-		PodNetworks: map[PodPort]annotation.PodNetwork{}, ExitAddrs: map[string][]netip.Prefix{}}
+		PodNetworks: map[PodPort]annotation.PodNetwork{}, ExitAddrs: map[string][]netip.Prefix{},
+		Lacking: map[string]bool{}}
 }
 
 // removeNetwork removes a network, and what was granted in it.
@@ -209,6 +211,11 @@ func (s *State) In(n names.Network) *Grants {
 // GrantNode records the subnets of a node in a network. With none it takes them back.
 func (s *State) GrantNode(n names.Network, node string, subnets []netip.Prefix) Change {
 	return grant(s, n, nodeRef(node), s.In(n).NodeSubnets, node, subnets, len(subnets) > 0)
+}
+
+// DenyNode records whether pods on a node wait in a network, since no subnet is free for the node.
+func (s *State) DenyNode(n names.Network, node string, lacking bool) Change {
+	return grant(s, n, nodeRef(node), s.In(n).Lacking, node, true, lacking)
 }
 
 // GrantJoin records the addresses of a node's gateway router on the join switch of a network. With none it takes them

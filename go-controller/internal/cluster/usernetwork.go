@@ -35,6 +35,9 @@ const (
 // network.
 const TypeNetworkCreated = "NetworkCreated"
 
+// TypeNetworkAllocated is their condition that tells whether every node that needs a subnet of the network has one.
+const TypeNetworkAllocated = "NetworkAllocationSucceeded"
+
 // Ref implements Object.
 func (u *UserNetwork) Ref() Ref {
 	if u.Name.Namespace == "" {

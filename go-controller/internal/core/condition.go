@@ -67,9 +67,12 @@ func (c *Core) condition(r cluster.Ref) []allocate.Patch {
 	if s == nil || s.want == nil {
 		return nil
 	}
-	want := allocate.Status{Condition: s.want.Condition, Found: s.observed}
+	want := allocate.Status{Condition: s.want.Condition, Also: s.want.Also, Found: s.observed}
 	want.Condition.Generation = s.observed.Generation
-	if want.Condition == s.observed.Own {
+	if want.Also.Type != "" {
+		want.Also.Generation = s.observed.Generation
+	}
+	if want.Condition == s.observed.Own && want.Also == s.observed.Also {
 		s.asked = allocate.Status{}
 		return nil
 	}

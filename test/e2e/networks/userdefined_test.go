@@ -40,8 +40,10 @@ spec:
 // created waits until UserDefinedNetworks of a namespace have their networks.
 func created(t *testing.T, c *sandbox.Cluster, namespace string, names ...string) {
 	t.Helper()
-	machines.Kubectl(t, c, "", append([]string{"wait", "-n", namespace, "--for=condition=NetworkCreated",
-		"--timeout=120s", "userdefinednetwork"}, names...)...)
+	for _, condition := range []string{"NetworkCreated", "NetworkAllocationSucceeded"} {
+		machines.Kubectl(t, c, "", append([]string{"wait", "-n", namespace, "--for=condition=" + condition,
+			"--timeout=120s", "userdefinednetwork"}, names...)...)
+	}
 }
 
 // TestUserDefined checks networks that users define. The API server has no NetworkAttachmentDefinitions.

@@ -9,8 +9,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// observedOf is what an object has in its status. A master writes the condition of this type.
-func observedOf(u *unstructured.Unstructured, own string) cluster.Observed {
+// observedOf is what an object has in its status. A master writes the conditions of these types; also may be "".
+func observedOf(u *unstructured.Unstructured, own, also string) cluster.Observed {
 	out := cluster.Observed{Generation: u.GetGeneration()}
 	_, out.HasStatus = u.Object["status"].(map[string]any)
 	list, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
@@ -27,9 +27,16 @@ func observedOf(u *unstructured.Unstructured, own string) cluster.Observed {
 		return out
 	}
 	for _, c := range conditions {
-		if c.Type == own && c.Status != metav1.ConditionUnknown {
-			out.Own = cluster.Condition{Type: c.Type, True: c.Status == metav1.ConditionTrue, Reason: c.Reason,
-				Message: c.Message, Generation: c.ObservedGeneration}
+		if c.Status == metav1.ConditionUnknown {
+			continue
+		}
+		ours := cluster.Condition{Type: c.Type, True: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message,
+			Generation: c.ObservedGeneration}
+		switch c.Type {
+		case own:
+			out.Own = ours
+		case also:
+			out.Also = ours
 		}
 	}
 	return out

@@ -22,6 +22,10 @@ func TestObservedOf(t *testing.T) {
 		`{"conditions":"x"}`:  {Conditions: `"x"`},
 		`{"conditions":[` + other + `,` + mine + `]}`: {Conditions: `[` + other + `,` + mine + `]`,
 			Own: cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4}},
+		`{"conditions":[{"reason":"S","status":"False","type":"Second"},` + mine + `]}`: {
+			Conditions: `[{"reason":"S","status":"False","type":"Second"},` + mine + `]`,
+			Own:        cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4},
+			Also:       cluster.Condition{Type: "Second", Reason: "S"}},
 		`{"conditions":[{"status":"Unknown","type":"Accepted"}]}`: {
 			Conditions: `[{"status":"Unknown","type":"Accepted"}]`},
 	} {
@@ -31,7 +35,7 @@ func TestObservedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.Generation, want.HasStatus = 5, status != "null"
-		if got := observedOf(u, cluster.TypeAccepted); got != want {
+		if got := observedOf(u, cluster.TypeAccepted, "Second"); got != want {
 			t.Errorf("%s: %+v, want %+v", status, got, want)
 		}
 	}

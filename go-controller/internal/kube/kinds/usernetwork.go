@@ -27,7 +27,8 @@ func UserNetwork() Kind {
 // userNetworkOf is what the metadata and the status of an object of both kinds say.
 func userNetworkOf(u *unstructured.Unstructured) *cluster.UserNetwork {
 	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()), Created: u.GetCreationTimestamp().Unix(),
-		Deleting: u.GetDeletionTimestamp() != nil, Observed: observedOf(u, cluster.TypeNetworkCreated)}
+		Deleting: u.GetDeletionTimestamp() != nil,
+		Observed: observedOf(u, cluster.TypeNetworkCreated, cluster.TypeNetworkAllocated)}
 	if finalizers := u.GetFinalizers(); len(finalizers) > 0 {
 		out.Protected = slices.Contains(finalizers, cluster.Finalizer)
 		if text, err := json.Marshal(finalizers); err == nil {

@@ -18,7 +18,7 @@ const (
 	conditionsPath = statusPath + "/conditions"
 )
 
-// statusBody is a JSON patch (RFC 6902) that puts a condition into a status beside those of others. The API server
+// statusBody is a JSON patch (RFC 6902) that puts conditions into a status beside those of others. The API server
 // refuses it for another object of the same name, and when the conditions are not what the master has found.
 func statusBody(p allocate.Patch) ([]byte, error) {
 	var conditions []map[string]any
@@ -28,12 +28,16 @@ func statusBody(p allocate.Patch) ([]byte, error) {
 			return nil, fmt.Errorf("reading status.conditions %.200q: %w", found, err)
 		}
 	}
-	want := p.Status.Condition
-	i := slices.IndexFunc(conditions, func(c map[string]any) bool { return c["type"] == want.Type })
-	if i < 0 {
-		i, conditions = len(conditions), append(conditions, nil)
+	for _, want := range []cluster.Condition{p.Status.Condition, p.Status.Also} {
+		if want.Type == "" {
+			continue
+		}
+		i := slices.IndexFunc(conditions, func(c map[string]any) bool { return c["type"] == want.Type })
+		if i < 0 {
+			i, conditions = len(conditions), append(conditions, nil)
+		}
+		conditions[i] = conditionOf(want, conditions[i], time.Now())
 	}
-	conditions[i] = conditionOf(want, conditions[i], time.Now())
 	tests := []operation{{"test", "/metadata/uid", p.UID}}
 	switch {
 	case found != "":

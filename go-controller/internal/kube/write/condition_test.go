@@ -33,6 +33,15 @@ func TestStatusBody(t *testing.T) {
 			t.Errorf("%s: error %v, patch\n%s\nwant\n%s", found, err, got, want)
 		}
 	}
+	both, err := statusBody(allocate.Patch{UID: "u", Status: &allocate.Status{
+		Condition: cluster.Condition{Type: "Accepted", Reason: "R", Message: "m", Generation: 3},
+		Also:      cluster.Condition{Type: "Other", True: true, Reason: "S", Message: "n", Generation: 3},
+		Found:     cluster.Observed{Conditions: "[" + other + "," + mine + "]"}}})
+	const second = `{"lastTransitionTime":"2020-01-01T00:00:00Z","message":"n","observedGeneration":3,"reason":"S",` +
+		`"status":"True","type":"Other"}`
+	if want := `"value":[` + second + `,` + kept + `]}]`; err != nil || !strings.HasSuffix(string(both), want) {
+		t.Errorf("two conditions: error %v, patch\n%s\nwant one that ends with\n%s", err, both, want)
+	}
 	const status, conditions = `"path":"/status","value":`, `"path":"/status/conditions","value":`
 	for found, want := range map[cluster.Observed]string{
 		{}:                uid + `{"op":"test",` + status + `null},{"op":"add",` + status + `{"conditions":[`,

@@ -13,10 +13,12 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/translate"
 )
 
-// What the condition has as reasons: those of the large upstream project, which tools of users know.
+// What the conditions have as reasons: those of the large upstream project, which tools of users know.
 const (
-	conditionCreated = "NetworkCreated"
-	conditionError   = "SyncError"
+	conditionCreated   = "NetworkCreated"
+	conditionError     = "SyncError"
+	conditionAllocated = "NetworkAllocationSucceeded"
+	conditionLacking   = "InternalError"
 )
 
 // reasonOutdone is the reason of a Problem with a primary network of a namespace that has an older one.
@@ -138,6 +140,23 @@ func keeping(s *cluster.State, u *cluster.UserNetwork) string {
 	return few(pods, 3)
 }
 
+// allocated is the condition that tells whether nodes lack subnets of a network; created is the one that tells whether
+// the network is there.
+func allocated(s *cluster.State, u *cluster.UserNetwork, created cluster.Condition) cluster.Condition {
+	c := cluster.Condition{Type: cluster.TypeNetworkAllocated, True: true, Reason: conditionAllocated,
+		Message: "every node that pods of the network are on has what it needs in it"}
+	if !created.True {
+		c.True, c.Reason, c.Message = false, created.Reason, "the network has nothing on nodes: see "+created.Type
+		return c
+	}
+	lacking := s.In(names.Defined(u.Name.Namespace, u.Name.Name)).Lacking
+	if nodes := slices.Sorted(maps.Keys(lacking)); len(nodes) > 0 {
+		c.True, c.Reason = false, conditionLacking
+		c.Message = "no subnet of the network is free for these nodes, and its pods there wait: " + few(nodes, 10)
+	}
+	return c
+}
+
 // userRows is the rows of the network that a user defines, and the condition of its status.
 func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) (translate.Rows, error) {
 	out, err := t.rows(s, o)
@@ -173,6 +192,6 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 			out.Reports = append(out.Reports, cluster.Problem{Ref: u.Ref(), UID: u.UID, Reason: reason, Message: why})
 		}
 	}
-	out.Judged = &cluster.Judged{Ref: u.Ref(), UID: u.UID, Condition: c}
+	out.Judged = &cluster.Judged{Ref: u.Ref(), UID: u.UID, Condition: c, Also: allocated(s, u, c)}
 	return out, nil
 }

@@ -48,6 +48,51 @@ func TestPodsThatKeepADeletedNetwork(t *testing.T) {
 	}
 }
 
+// Another condition names the nodes that have no subnet of the network, while pods of it are on them.
+func TestNodesWithoutSubnet(t *testing.T) {
+	name := cluster.Name{Namespace: "shop", Name: "blue"}
+	n := names.Defined(name.Namespace, name.Name)
+	for _, c := range []struct {
+		topology cluster.Topology
+		invalid  string
+		nodes    int // with a pod of the network
+		want     string
+	}{
+		{cluster.Layer3, "", 0, "true NetworkAllocationSucceeded: every node that pods of the network are on has what it " +
+			"needs in it"},
+		{cluster.Layer3, "", 2, "true NetworkAllocationSucceeded: every node that pods of the network are on has what it " +
+			"needs in it"},
+		{cluster.Layer3, "", 4, "false InternalError: no subnet of the network is free for these nodes, and its pods there " +
+			"wait: n2, n3"},
+		{cluster.Layer2, "", 4, "true NetworkAllocationSucceeded: every node that pods of the network are on has what it " +
+			"needs in it"},
+		{cluster.Layer3, "spec.x", 4, "false SyncError: the network has nothing on nodes: see NetworkCreated"},
+	} {
+		u := &cluster.UserNetwork{Name: name, UID: "u", Protected: true, Invalid: c.invalid}
+		if c.invalid == "" {
+			u.Network = &cluster.Network{Name: n, Topology: c.topology, UserDefined: true,
+				Subnets: []config.ClusterSubnet{{CIDR: netip.MustParsePrefix("10.99.0.0/24"), NodeLength: 25}}}
+		}
+		objects := []cluster.Object{&cluster.Namespace{Name: "shop", UID: "s"}, u, &cluster.Node{Name: "idle", UID: "idle"}}
+		for i := range c.nodes {
+			node := fmt.Sprint("n", i)
+			objects = append(objects, &cluster.Node{Name: node, UID: node, Created: int64(i)},
+				&cluster.Pod{Name: cluster.Name{Namespace: "shop", Name: node}, UID: node, Node: node,
+					Attachments: []cluster.Attachment{{Network: n, Interface: "net1"}}})
+		}
+		rows, err := topology.Cluster{Schema: nb.NewSchema()}.Rows(offline.New(config.DefaultCluster(), objects).State,
+			nb.Owner{Kind: names.KindCluster, Name: n.Owner(names.UserOwner)})
+		if err != nil || rows.Judged == nil {
+			t.Fatalf("%+v: %+v, %v", c, rows.Judged, err)
+		}
+		got := rows.Judged.Also
+		if text := fmt.Sprintf("%v %s: %s", got.True, got.Reason, got.Message); text != c.want ||
+			got.Type != "NetworkAllocationSucceeded" {
+			t.Errorf("%s %s %d nodes: %s, want %s", c.topology, c.invalid, c.nodes, text, c.want)
+		}
+	}
+}
+
 // The condition of a ClusterUserDefinedNetwork names the namespaces whose pods may be in it.
 func TestNamespacesOfASharedNetwork(t *testing.T) {
 	team := cluster.NewLabelSelector(cluster.Requirement{Key: "team", Operator: cluster.Exists})
