@@ -48,9 +48,10 @@ type scale struct {
 	barriers        int
 }
 
-// scaleConfig has room for 1,024 nodes and for 65,536 cluster IPs.
+// scaleConfig has room for 1,024 nodes and for 65,536 cluster IPs, all in one namespace.
 func scaleConfig() config.Cluster {
 	c := bedConfig()
+	c.Services.MaxNamespaceVIPs = 0
 	c.Subnets[0].CIDR = netip.MustParsePrefix("10.128.0.0/14")
 	return c
 }
