@@ -222,7 +222,7 @@ func (n *northd) fill(ctx context.Context) (err error) {
 	n.rig.NB = &rig.Northbound{Process: n.nbServer, Socket: n.system.Socket("nb"), File: file,
 		Log: ovsdbwire.OpenLog(file)}
 	n.master, err = n.rig.StartMasterAt(ctx, rig.MetricsAddr, "--leader-elect=false", "--cluster-subnets", scaleSubnets,
-		"--k8s-service-cidrs", scaleServices)
+		"--k8s-service-cidrs", scaleServices, "--max-namespace-vips=0") // all services are in one namespace
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (s *scale) service(ctx context.Context, i int) error {
 // startScale starts the master and waits until the database is what the cluster wants.
 func (s *scale) startScale(ctx context.Context) (out start, err error) {
 	s.master, err = s.rig.StartMasterAt(ctx, rig.MetricsAddr, "--leader-elect=false", "--cluster-subnets", scaleSubnets,
-		"--k8s-service-cidrs", scaleServices)
+		"--k8s-service-cidrs", scaleServices, "--max-namespace-vips=0") // all services are in one namespace
 	if err != nil {
 		return out, err
 	}
