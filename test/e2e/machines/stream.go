@@ -2,12 +2,14 @@ package machines
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +26,7 @@ type Stream struct {
 	gaps  []string      // places where a sequence number is missing
 	lost  int           // how many are missing
 	pause time.Duration // the longest time between two replies
+	ended string        // how the command ended, and what it complained of; "" while it runs
 }
 
 // besideVariable is set where tests of another cluster run at the same time.
@@ -56,6 +59,8 @@ func StartStream(t *testing.T, what string, ping func(context.Context) *exec.Cmd
 func NewStream(what string, ping func(context.Context) *exec.Cmd) (s *Stream, end func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s = &Stream{what: what, cmd: ping(ctx)}
+	var complaints bytes.Buffer
+	s.cmd.Stderr, s.cmd.WaitDelay = &complaints, time.Second // ping may outlive the command
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -68,7 +73,10 @@ func NewStream(what string, ping func(context.Context) *exec.Cmd) (s *Stream, en
 	go func() {
 		defer close(ended)
 		s.count(out)
-		_ = s.cmd.Wait() // a signal ends it
+		err := s.cmd.Wait() // a signal ends it
+		s.mu.Lock()
+		s.ended = fmt.Sprintf("; it has ended: %v, %.500s", err, strings.TrimSpace(complaints.String()))
+		s.mu.Unlock()
 	}()
 	return s, func() {
 		cancel()
@@ -183,6 +191,6 @@ func (s *Stream) String() string {
 }
 
 func (s *Stream) say() string {
-	return fmt.Sprintf("%s: %d replies, the longest pause %s, %d packets lost %v", s.what, s.replies.Load(),
-		s.pause.Round(time.Millisecond), s.lost, s.gaps)
+	return fmt.Sprintf("%s: %d replies, the longest pause %s, %d packets lost %v%s", s.what, s.replies.Load(),
+		s.pause.Round(time.Millisecond), s.lost, s.gaps, s.ended)
 }

@@ -1,6 +1,8 @@
 package machines
 
 import (
+	"context"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -25,5 +27,27 @@ From 10.128.0.1 icmp_seq=2 Destination Host Unreachable
 		if s.Replies() != 2 || s.Lost() != 1 {
 			t.Errorf("%s; want 2 replies and 1 packet lost", s)
 		}
+	}
+}
+
+// A command that ends by itself says so, and what it complained of.
+func TestStreamEnds(t *testing.T) {
+	s, end, err := NewStream("a command", func(ctx context.Context) *exec.Cmd {
+		return exec.CommandContext(ctx, "sh", "-c", "echo seq=0; echo no such host >&2; exit 3")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	const want = "a command: 1 replies, the longest pause 0s, 0 packets lost []; it has ended: exit status 3, no such host"
+	Eventually(t, "the command ends", func(context.Context) string {
+		if got := s.String(); !strings.HasSuffix(got, "no such host") {
+			return got
+		}
+		return ""
+	})
+	s.Reset() // the pause
+	if got := s.String(); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
