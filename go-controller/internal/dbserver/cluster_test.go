@@ -55,7 +55,13 @@ func TestCluster(t *testing.T) {
 
 // TestOneIsLeft goes on with the only one of three servers whose disk is left. Clients that saw the former cluster must
 // not take the new one for an older one.
-func TestOneIsLeft(t *testing.T) {
+func TestOneIsLeft(t *testing.T) { oneIsLeft(t, false) }
+
+// TestRemovalUnfinished is the same where the removal of the two others was recorded, but they went before it took
+// effect.
+func TestRemovalUnfinished(t *testing.T) { oneIsLeft(t, true) }
+
+func oneIsLeft(t *testing.T, recorded bool) {
 	w := newWorld(t, "n1", "n2", "n3")
 	port := freePort(t)
 	n1, n2, n3 := w.start(t, "n1", port), w.start(t, "n2", port), w.start(t, "n3", port)
@@ -67,6 +73,17 @@ func TestOneIsLeft(t *testing.T) {
 	n3.stop()
 	n2.stop()
 	w.set("n2")
+	if d := Databases()[0]; recorded {
+		r, err := n2.Cluster.Registry(d).Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range []string{"n1", "n3"} {
+			if err := n2.update(t.Context(), d, remove(node, r.Servers[node])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	n2 = w.start(t, "n2", port)
 	members(t, n2)
 	n2.switches(t, "a")

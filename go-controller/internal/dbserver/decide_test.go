@@ -12,6 +12,8 @@ func TestDecide(t *testing.T) {
 	mine := file{exists: true, clustered: true, joined: true, address: "unix:n1", cluster: "c1", server: "s1"}
 	others, joining, former := mine, mine, mine
 	others.address, joining.joined, former.server = "unix:n9", false, "s0"
+	unfinished := mine
+	unfinished.others = true
 	three, later := []string{"n1", "n2", "n3"}, []string{"n2", "n1", "n3"}
 	nobody := Record{}
 	me := Record{Cluster: "c1", Servers: map[string]string{"n1": "s1"}}
@@ -37,6 +39,7 @@ func TestDecide(t *testing.T) {
 		{"the pod has come from another node", none, nil, another, wait},
 		{"one server of three is left", mine, three[:1], all, create},
 		{"the two others have been removed", mine, three[:1], left, keepFile},
+		{"they went before their removal took effect", unfinished, three[:1], left, create},
 		{"all three are lost", none, three[:1], all, wait},
 		{"all three are lost, and the record was deleted", none, three[:1], nobody, create},
 		{"another node is named by mistake", mine, three[:1], another, wait},

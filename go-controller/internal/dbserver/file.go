@@ -24,6 +24,7 @@ type file struct {
 	address   string // of the Raft server
 	cluster   string // UUID
 	server    string // UUID
+	others    bool   // its cluster has other servers, as far as the file knows; only read where one server shall be left
 }
 
 // inspect looks at a database's file.

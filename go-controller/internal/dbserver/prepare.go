@@ -64,7 +64,7 @@ func decide(f file, node, address string, nodes []string, r Record) (how step, w
 	case len(nodes) < 2 && r.others(node) && (len(nodes) == 0 || !usable):
 		return "", fmt.Sprintf("the databases are on %s, and not here: see docs/operate/install.md, \"Three databases\"",
 			strings.Join(r.nodes(), ", "))
-	case len(nodes) < 2 && usable && !r.others(node):
+	case len(nodes) < 2 && usable && !r.others(node) && !f.others:
 		return keepFile, ""
 	case len(nodes) < 2:
 		return create, ""
@@ -131,6 +131,11 @@ func (m Member) tryPrepare(ctx context.Context, d Database, alone bool) (why str
 			return "", nil
 		}
 		return err.Error(), nil
+	}
+	if len(nodes) < 2 && f.clustered {
+		if f.others, err = hasOthers(m.Layout.File(d), f.server); err != nil {
+			return "", err
+		}
 	}
 	how, why := decide(f, m.Node, raftAddress(d, m.Node), nodes, r)
 	if why != "" {

@@ -72,6 +72,26 @@ func eachRecord(path string, do func(logRecord) (bool, error)) error {
 	return nil
 }
 
+// hasOthers tells whether the last list of servers in a file has others than this one. The change that removed them may
+// be in no file, if the last of them went before it took effect.
+func hasOthers(path, server string) (others bool, err error) {
+	err = eachRecord(path, func(r logRecord) (bool, error) {
+		for _, list := range []string{"prev_servers", "servers"} {
+			var servers map[string]json.RawMessage
+			if r[list] == nil {
+				continue
+			}
+			if err := json.Unmarshal(r[list], &servers); err != nil {
+				return false, fmt.Errorf("%s: %w", list, err)
+			}
+			delete(servers, server)
+			others = len(servers) > 0
+		}
+		return true, nil
+	})
+	return others, err
+}
+
 // isMember tells whether a server is a member of its cluster, as far as its file knows: the last list of servers has
 // it. A server that was ended while it joined is none, and ovsdb-server does not start with its file.
 func isMember(path, server string) (member bool, err error) {
