@@ -45,8 +45,8 @@ type ClaimStatus struct {
 
 // Status is the conditions that an object's status is to have. They are written only while the conditions are as Found.
 type Status struct {
-	Condition, Also cluster.Condition // Also is zero when there is one
-	Found           cluster.Observed
+	Conditions []cluster.Condition
+	Found      cluster.Observed
 }
 
 // set writes an annotation, or removes it when there was one and nothing is left of it.

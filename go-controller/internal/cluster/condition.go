@@ -24,20 +24,21 @@ func NodeAvailable() Condition {
 		Message: "the node agent of Northbound has set up the node"}
 }
 
-// Judged is an object whose status is to have a condition, or two. Their Generation is that of Observed.
+// Judged is an object whose status is to have conditions, in the order of Observed.Own. Their Generation is that of
+// Observed.
 type Judged struct {
-	Ref             Ref
-	UID             string
-	Condition, Also Condition // Also is zero when there is one
+	Ref        Ref
+	UID        string
+	Conditions []Condition
 }
 
 // Observed is how an object's status relates to what the object says. It is no part of what the object says, so that
 // the echo of a write of ours changes nothing.
 type Observed struct {
-	Generation int64     // metadata.generation
-	HasStatus  bool      // there is a status, with or without conditions
-	Conditions string    // status.conditions as JSON, letter by letter; "" when there are none
-	Own, Also  Condition // those among them that a master writes; zero when there is none
+	Generation int64       // metadata.generation
+	HasStatus  bool        // there is a status, with or without conditions
+	Conditions string      // status.conditions as JSON, letter by letter; "" when there are none
+	Own        []Condition // those among them that a master writes, in the order in which it judges
 }
 
 // Observable is an Object whose status a master writes.

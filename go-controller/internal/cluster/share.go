@@ -33,12 +33,20 @@ func (c cost) within(limit cost) bool {
 }
 
 // claim is what an object costs, part by part: all of it, then all but its last part, and so on. What is left when all
-// parts are cut costs nothing.
+// parts are cut costs nothing, as does an object without parts.
 type claim struct {
 	created int64
 	name    string
-	costs   []cost // at least one
-	cut     int    // how many parts the object lacks at present
+	costs   []cost
+	cut     int // how many parts the object lacks at present
+}
+
+// without is the cost of the object without so many of its parts.
+func (c claim) without(cut int) cost {
+	if cut < len(c.costs) {
+		return c.costs[cut]
+	}
+	return cost{}
 }
 
 func (c claim) compare(d claim) int {
@@ -59,9 +67,9 @@ func (h *share) put(c claim, in bool) {
 	switch {
 	case in && !there:
 		h.claims = slices.Insert(h.claims, at, c)
-		h.sum, h.lacking = h.sum.plus(c.costs[0]), h.lacking+by
+		h.sum, h.lacking = h.sum.plus(c.without(0)), h.lacking+by
 	case !in && there:
-		h.sum, h.lacking = h.sum.minus(c.costs[0]), h.lacking-by
+		h.sum, h.lacking = h.sum.minus(c.without(0)), h.lacking-by
 		h.claims = slices.Delete(h.claims, at, at+1)
 	}
 }
@@ -76,12 +84,10 @@ func (h *share) cuts(limit cost) iter.Seq2[string, int] {
 		var used cost
 		for _, c := range h.claims {
 			cut := 0
-			for cut < len(c.costs) && !used.plus(c.costs[cut]).within(limit) {
+			for cut < len(c.costs) && !used.plus(c.without(cut)).within(limit) {
 				cut++
 			}
-			if cut < len(c.costs) {
-				used = used.plus(c.costs[cut])
-			}
+			used = used.plus(c.without(cut))
 			if cut != c.cut && !yield(c.name, cut) {
 				return
 			}
@@ -175,9 +181,10 @@ func (s *State) shared(key shareKey) (out []Object) {
 // that have no State, and says the same as State.Shared.
 func Share(services []*Service, c config.Services) []*Service {
 	all, limit := config.Cluster{Services: c}, cost{c.MaxNamespaceVIPs}
-	sums := map[string]cost{}
-	for _, s := range services {
-		sums[s.Name.Namespace] = sums[s.Name.Namespace].plus(s.claim(all).costs[0])
+	claims, sums := make([]claim, len(services)), map[string]cost{}
+	for i, s := range services {
+		claims[i] = claimOf(s, all)
+		sums[s.Name.Namespace] = sums[s.Name.Namespace].plus(claims[i].without(0))
 	}
 	cut := map[Name]int{}
 	for namespace, sum := range sums {
@@ -185,9 +192,9 @@ func Share(services []*Service, c config.Services) []*Service {
 			continue
 		}
 		var h share
-		for _, s := range services {
+		for i, s := range services {
 			if s.Name.Namespace == namespace {
-				h.put(claimOf(s, all), true)
+				h.put(claims[i], true)
 			}
 		}
 		for name, n := range h.cuts(limit) {

@@ -125,7 +125,8 @@ type asking interface {
 
 // Resolve is an object with the networks that its names mean. The name of a pod's request is the network of that name
 // in the pod's namespace. Where the namespace declares none, it is the ClusterUserDefinedNetwork of the name, if that
-// selects the namespace. The names of a MultiNetworkPolicy mean what they mean to the pods of its namespace.
+// selects the namespace. The names of a MultiNetworkPolicy mean what they mean to the pods of its namespace. What the
+// limits of its namespace took from an object, it still lacks: see Shared.
 func (s *State) Resolve(o Object) Object {
 	o = s.lackingAsBefore(o)
 	if a, ok := o.(asking); ok {

@@ -189,15 +189,11 @@ func (s *Service) count(named []ServiceAddr) (vips [fitAll + 1]int) {
 func (s *Service) claim(c config.Cluster) claim {
 	out := claim{created: s.Created, name: s.Name.Name}
 	if len(s.ClusterIPs) == 0 {
-		out.costs = []cost{{}}
 		return out
 	}
 	vips := s.count(s.named())
 	for f := fitting(c.Services.MaxVIPs, vips); f > fitNothing; f-- {
 		out.costs = append(out.costs, cost{vips[f]})
-	}
-	if len(out.costs) == 0 {
-		out.costs = []cost{{}}
 	}
 	return out
 }

@@ -1,6 +1,9 @@
 package core
 
 import (
+	"reflect"
+	"slices"
+
 	"github.com/northbound-net/northbound/go-controller/internal/allocate"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/nb"
@@ -14,13 +17,13 @@ type status struct {
 	change   int             // number of the last change of what the object says, see Core.changes
 }
 
-// verdict is the condition that an object is to have once the rows of its owner are in the database.
+// verdict is the conditions that an object is to have once the rows of its owner are in the database.
 type verdict struct {
 	cluster.Judged
 	change int // of the status when the object was judged
 }
 
-// judge records the condition for what the object says now.
+// judge records the conditions for what the object says now.
 func (b *Batch) judge(o nb.Owner, j cluster.Judged) {
 	if s := b.core.statuses[j.Ref]; s != nil {
 		b.verdicts[o] = verdict{j, s.change}
@@ -67,16 +70,15 @@ func (c *Core) condition(r cluster.Ref) []allocate.Patch {
 	if s == nil || s.want == nil {
 		return nil
 	}
-	want := allocate.Status{Condition: s.want.Condition, Also: s.want.Also, Found: s.observed}
-	want.Condition.Generation = s.observed.Generation
-	if want.Also.Type != "" {
-		want.Also.Generation = s.observed.Generation
+	want := allocate.Status{Conditions: slices.Clone(s.want.Conditions), Found: s.observed}
+	for i := range want.Conditions {
+		want.Conditions[i].Generation = s.observed.Generation
 	}
-	if want.Condition == s.observed.Own && want.Also == s.observed.Also {
+	if slices.Equal(want.Conditions, s.observed.Own) {
 		s.asked = allocate.Status{}
 		return nil
 	}
-	if want == s.asked {
+	if reflect.DeepEqual(want, s.asked) {
 		return nil
 	}
 	s.asked = want

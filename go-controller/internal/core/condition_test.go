@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -11,8 +12,12 @@ import (
 // judged is a ClusterNetworkPolicy whose object has a generation and conditions.
 func judged(generation int64, conditions string, own cluster.Condition, problems ...cluster.Problem,
 ) *cluster.TieredPolicy {
-	return &cluster.TieredPolicy{Name: "p", UID: "u", Tier: cluster.AdminTier, Problems: problems,
-		Observed: cluster.Observed{Generation: generation, Conditions: conditions, Own: own}}
+	p := &cluster.TieredPolicy{Name: "p", UID: "u", Tier: cluster.AdminTier, Problems: problems,
+		Observed: cluster.Observed{Generation: generation, Conditions: conditions}}
+	if own.Type != "" {
+		p.Observed.Own = []cluster.Condition{own}
+	}
+	return p
 }
 
 // see hands an event of an object to the core, and returns the patches and what was planned.
@@ -59,8 +64,8 @@ func TestConditions(t *testing.T) {
 			}
 			continue
 		}
-		want := allocate.Status{Condition: *step.want, Found: step.seen.Observed}
-		if len(patches) != 1 || patches[0].Status == nil || *patches[0].Status != want || patches[0].UID != "u" ||
+		want := allocate.Status{Conditions: []cluster.Condition{*step.want}, Found: step.seen.Observed}
+		if len(patches) != 1 || !reflect.DeepEqual(patches[0].Status, &want) || patches[0].UID != "u" ||
 			patches[0].Ref != step.seen.Ref() {
 			t.Errorf("%d: %s: patches %+v, want the status %+v", i, step.what, patches, want)
 		}

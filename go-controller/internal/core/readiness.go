@@ -19,7 +19,8 @@ func (c *Core) readiness(r cluster.Ref) (out []allocate.Patch) {
 		out = append(out, allocate.Patch{Ref: r, UID: n.UID, Taints: n.Taints})
 	}
 	if !n.Available {
-		out = append(out, allocate.Patch{Ref: r, UID: n.UID, Status: &allocate.Status{Condition: cluster.NodeAvailable()}})
+		status := &allocate.Status{Conditions: []cluster.Condition{cluster.NodeAvailable()}}
+		out = append(out, allocate.Patch{Ref: r, UID: n.UID, Status: status})
 	}
 	return out
 }

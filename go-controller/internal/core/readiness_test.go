@@ -31,7 +31,8 @@ func TestReadiness(t *testing.T) {
 	}
 	ref := node(false, false).Ref()
 	untaint := allocate.Patch{Ref: ref, UID: "u", Taints: taints}
-	condition := allocate.Patch{Ref: ref, UID: "u", Status: &allocate.Status{Condition: cluster.NodeAvailable()}}
+	condition := allocate.Patch{Ref: ref, UID: "u"}
+	condition.Status = &allocate.Status{Conditions: []cluster.Condition{cluster.NodeAvailable()}}
 	w := newWorld(t)
 	for _, step := range []struct {
 		what string

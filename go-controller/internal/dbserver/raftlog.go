@@ -72,22 +72,30 @@ func eachRecord(path string, do func(logRecord) (bool, error)) error {
 	return nil
 }
 
+// servers is the last list of servers in a record, by their UUIDs; nil when it has none.
+func (r logRecord) servers() (last map[string]json.RawMessage, err error) {
+	for _, list := range []string{"prev_servers", "servers"} {
+		if r[list] == nil {
+			continue
+		}
+		last = nil
+		if err := json.Unmarshal(r[list], &last); err != nil {
+			return nil, fmt.Errorf("%s: %w", list, err)
+		}
+	}
+	return last, nil
+}
+
 // hasOthers tells whether the last list of servers in a file has others than this one. The change that removed them may
 // be in no file, if the last of them went before it took effect.
 func hasOthers(path, server string) (others bool, err error) {
 	err = eachRecord(path, func(r logRecord) (bool, error) {
-		for _, list := range []string{"prev_servers", "servers"} {
-			var servers map[string]json.RawMessage
-			if r[list] == nil {
-				continue
-			}
-			if err := json.Unmarshal(r[list], &servers); err != nil {
-				return false, fmt.Errorf("%s: %w", list, err)
-			}
+		servers, err := r.servers()
+		if servers != nil {
 			delete(servers, server)
 			others = len(servers) > 0
 		}
-		return true, nil
+		return true, err
 	})
 	return others, err
 }
@@ -97,19 +105,13 @@ func hasOthers(path, server string) (others bool, err error) {
 func isMember(path, server string) (member bool, err error) {
 	first := true
 	err = eachRecord(path, func(r logRecord) (bool, error) {
-		for _, list := range []string{"prev_servers", "servers"} {
-			var servers map[string]json.RawMessage
-			if r[list] == nil {
-				continue
-			}
-			if err := json.Unmarshal(r[list], &servers); err != nil {
-				return false, fmt.Errorf("%s: %w", list, err)
-			}
+		servers, err := r.servers()
+		if servers != nil {
 			_, member = servers[server]
 		}
 		more := !first || !member // a list that comes later is that of a change, which the cluster may have undone
 		first = false
-		return more, nil
+		return more, err
 	})
 	return member, err
 }

@@ -53,7 +53,7 @@ func readClusterPolicy(u *unstructured.Unstructured) *clusterPolicyObject {
 		out.SetName(u.GetName())
 		out.SetUID(u.GetUID())
 	}
-	out.observed, out.unknown = observedOf(u, cluster.TypeAccepted, ""), unknown
+	out.observed, out.unknown = observedOf(u, cluster.TypeAccepted), unknown
 	return out
 }
 

@@ -39,8 +39,10 @@ type claimObject struct {
 }
 
 func decodeClaim(u *unstructured.Unstructured) (*cluster.IPAMClaim, []cluster.Problem) {
-	out := &cluster.IPAMClaim{Name: NameOf(u), UID: string(u.GetUID()), Created: u.GetCreationTimestamp().Unix(),
-		Own: observedOf(u, cluster.TypeIPsAllocated, "").Own}
+	out := &cluster.IPAMClaim{Name: NameOf(u), UID: string(u.GetUID()), Created: u.GetCreationTimestamp().Unix()}
+	for _, c := range observedOf(u, cluster.TypeIPsAllocated).Own {
+		out.Own = c
+	}
 	if status, ok := u.Object["status"]; ok && status != nil {
 		if text, err := json.Marshal(status); err == nil {
 			out.Status = string(text)

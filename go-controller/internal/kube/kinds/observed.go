@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,8 +10,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 )
 
-// observedOf is what an object has in its status. A master writes the conditions of these types; also may be "".
-func observedOf(u *unstructured.Unstructured, own, also string) cluster.Observed {
+// observedOf is what an object has in its status. A master writes the conditions of these types.
+func observedOf(u *unstructured.Unstructured, own ...string) cluster.Observed {
 	out := cluster.Observed{Generation: u.GetGeneration()}
 	_, out.HasStatus = u.Object["status"].(map[string]any)
 	list, found, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
@@ -23,20 +24,17 @@ func observedOf(u *unstructured.Unstructured, own, also string) cluster.Observed
 	}
 	out.Conditions = string(text)
 	var conditions []metav1.Condition
-	if json.Unmarshal(text, &conditions) != nil { // the one of ours is unknown: it is written anew
+	if json.Unmarshal(text, &conditions) != nil { // those of ours are unknown: they are written anew
 		return out
 	}
-	for _, c := range conditions {
-		if c.Status == metav1.ConditionUnknown {
-			continue
-		}
-		ours := cluster.Condition{Type: c.Type, True: c.Status == metav1.ConditionTrue, Reason: c.Reason, Message: c.Message,
-			Generation: c.ObservedGeneration}
-		switch c.Type {
-		case own:
-			out.Own = ours
-		case also:
-			out.Also = ours
+	for _, t := range own {
+		at := slices.IndexFunc(conditions, func(c metav1.Condition) bool {
+			return c.Type == t && c.Status != metav1.ConditionUnknown
+		})
+		if at >= 0 {
+			c := conditions[at]
+			out.Own = append(out.Own, cluster.Condition{Type: t, True: c.Status == metav1.ConditionTrue, Reason: c.Reason,
+				Message: c.Message, Generation: c.ObservedGeneration})
 		}
 	}
 	return out

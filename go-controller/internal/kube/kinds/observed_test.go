@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,7 @@ func TestObservedOf(t *testing.T) {
 		other = `{"status":"True","type":"Other"}`
 		mine  = `{"message":"m","observedGeneration":4,"reason":"R","status":"True","type":"Accepted"}`
 	)
+	whole := cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4}
 	for status, want := range map[string]cluster.Observed{
 		`null`:                {},
 		`{}`:                  {},
@@ -21,11 +23,10 @@ func TestObservedOf(t *testing.T) {
 		`{"conditions":[]}`:   {Conditions: `[]`},
 		`{"conditions":"x"}`:  {Conditions: `"x"`},
 		`{"conditions":[` + other + `,` + mine + `]}`: {Conditions: `[` + other + `,` + mine + `]`,
-			Own: cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4}},
+			Own: []cluster.Condition{whole}},
 		`{"conditions":[{"reason":"S","status":"False","type":"Second"},` + mine + `]}`: {
 			Conditions: `[{"reason":"S","status":"False","type":"Second"},` + mine + `]`,
-			Own:        cluster.Condition{Type: "Accepted", True: true, Reason: "R", Message: "m", Generation: 4},
-			Also:       cluster.Condition{Type: "Second", Reason: "S"}},
+			Own:        []cluster.Condition{whole, {Type: "Second", Reason: "S"}}},
 		`{"conditions":[{"status":"Unknown","type":"Accepted"}]}`: {
 			Conditions: `[{"status":"Unknown","type":"Accepted"}]`},
 	} {
@@ -35,7 +36,7 @@ func TestObservedOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.Generation, want.HasStatus = 5, status != "null"
-		if got := observedOf(u, cluster.TypeAccepted, "Second"); got != want {
+		if got := observedOf(u, cluster.TypeAccepted, "Second"); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", status, got, want)
 		}
 	}

@@ -28,10 +28,7 @@ func statusBody(p allocate.Patch) ([]byte, error) {
 			return nil, fmt.Errorf("reading status.conditions %.200q: %w", found, err)
 		}
 	}
-	for _, want := range []cluster.Condition{p.Status.Condition, p.Status.Also} {
-		if want.Type == "" {
-			continue
-		}
+	for _, want := range p.Status.Conditions {
 		i := slices.IndexFunc(conditions, func(c map[string]any) bool { return c["type"] == want.Type })
 		if i < 0 {
 			i, conditions = len(conditions), append(conditions, nil)

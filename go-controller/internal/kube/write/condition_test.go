@@ -20,6 +20,7 @@ func TestStatusBody(t *testing.T) {
 			`"status":"False","type":"Accepted"}`
 		uid = `[{"op":"test","path":"/metadata/uid","value":"u"},`
 	)
+	accepted := cluster.Condition{Type: "Accepted", Reason: "R", Message: "m", Generation: 3}
 	for found, want := range map[string]string{
 		"[" + mine + "," + other + "]": uid + `{"op":"test","path":"/status/conditions","value":[` + mine + `,` + other +
 			`]},{"op":"replace","path":"/status/conditions","value":[` + kept + `,` + other + `]}]`,
@@ -27,30 +28,28 @@ func TestStatusBody(t *testing.T) {
 			`]},{"op":"replace","path":"/status/conditions","value":[` + other + `,` + kept + `]}]`,
 	} {
 		got, err := statusBody(allocate.Patch{UID: "u", Status: &allocate.Status{
-			Condition: cluster.Condition{Type: "Accepted", Reason: "R", Message: "m", Generation: 3},
-			Found:     cluster.Observed{Conditions: found}}})
+			Conditions: []cluster.Condition{accepted}, Found: cluster.Observed{Conditions: found}}})
 		if err != nil || string(got) != want {
 			t.Errorf("%s: error %v, patch\n%s\nwant\n%s", found, err, got, want)
 		}
 	}
 	both, err := statusBody(allocate.Patch{UID: "u", Status: &allocate.Status{
-		Condition: cluster.Condition{Type: "Accepted", Reason: "R", Message: "m", Generation: 3},
-		Also:      cluster.Condition{Type: "Other", True: true, Reason: "S", Message: "n", Generation: 3},
-		Found:     cluster.Observed{Conditions: "[" + other + "," + mine + "]"}}})
+		Conditions: []cluster.Condition{accepted, {Type: "Other", True: true, Reason: "S", Message: "n", Generation: 3}},
+		Found:      cluster.Observed{Conditions: "[" + other + "," + mine + "]"}}})
 	const second = `{"lastTransitionTime":"2020-01-01T00:00:00Z","message":"n","observedGeneration":3,"reason":"S",` +
 		`"status":"True","type":"Other"}`
 	if want := `"value":[` + second + `,` + kept + `]}]`; err != nil || !strings.HasSuffix(string(both), want) {
 		t.Errorf("two conditions: error %v, patch\n%s\nwant one that ends with\n%s", err, both, want)
 	}
 	const status, conditions = `"path":"/status","value":`, `"path":"/status/conditions","value":`
-	for found, want := range map[cluster.Observed]string{
-		{}:                uid + `{"op":"test",` + status + `null},{"op":"add",` + status + `{"conditions":[`,
-		{HasStatus: true}: uid + `{"op":"test",` + conditions + `null},{"op":"add",` + conditions + `[`,
+	for hasStatus, want := range map[bool]string{
+		false: uid + `{"op":"test",` + status + `null},{"op":"add",` + status + `{"conditions":[`,
+		true:  uid + `{"op":"test",` + conditions + `null},{"op":"add",` + conditions + `[`,
 	} {
 		got, err := statusBody(allocate.Patch{UID: "u", Status: &allocate.Status{
-			Condition: cluster.Condition{Type: "Accepted"}, Found: found}})
+			Conditions: []cluster.Condition{{Type: "Accepted"}}, Found: cluster.Observed{HasStatus: hasStatus}}})
 		if err != nil || !strings.HasPrefix(string(got), want) {
-			t.Errorf("%+v: error %v, patch\n%s\nwant one that begins with\n%s", found, err, got, want)
+			t.Errorf("status %v: error %v, patch\n%s\nwant one that begins with\n%s", hasStatus, err, got, want)
 		}
 	}
 	bad := allocate.Patch{Status: &allocate.Status{Found: cluster.Observed{Conditions: "{"}}}

@@ -24,18 +24,21 @@ func taintsBody(p allocate.Patch) ([]byte, error) {
 	return json.Marshal(operations)
 }
 
-// sharedStatusBody is a strategic merge patch that puts a condition into a status whose other conditions are those of
-// other programs. The API server merges it by its type: a kubelet writes others all the time, so a patch that names
-// them would often be late. It is refused for another object of the same name.
+// sharedStatusBody is a strategic merge patch that puts conditions into a status whose others are those of other
+// programs. The API server merges them by their types: a kubelet writes others all the time, so a patch that names
+// these would often be late. It is refused for another object of the same name.
 func sharedStatusBody(p allocate.Patch) ([]byte, error) {
-	c, now := p.Status.Condition, time.Now().UTC().Format(time.RFC3339)
-	status := corev1.ConditionFalse
-	if c.True {
-		status = corev1.ConditionTrue
+	var conditions []any
+	now := time.Now().UTC().Format(time.RFC3339)
+	for _, c := range p.Status.Conditions {
+		status := corev1.ConditionFalse
+		if c.True {
+			status = corev1.ConditionTrue
+		}
+		conditions = append(conditions, map[string]any{"type": c.Type, "status": status, "reason": c.Reason,
+			"message": c.Message, "lastHeartbeatTime": now, "lastTransitionTime": now})
 	}
 	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": p.UID},
-		"status": map[string]any{"conditions": []any{map[string]any{"type": c.Type, "status": status, "reason": c.Reason,
-			"message": c.Message, "lastHeartbeatTime": now, "lastTransitionTime": now}}},
+		"metadata": map[string]any{"uid": p.UID}, "status": map[string]any{"conditions": conditions},
 	})
 }

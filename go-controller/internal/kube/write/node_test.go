@@ -56,7 +56,7 @@ func TestPatchesOfANode(t *testing.T) {
 	annotations, taints, condition := nodePatch(), nodePatch(), nodePatch()
 	annotations.Annotations = map[string]string{annotation.NodeSubnets: "x"}
 	taints.Taints = []cluster.Taint{{JSON: `{"key":"k","effect":"NoSchedule"}`}}
-	condition.Status = &allocate.Status{Condition: cluster.NodeAvailable()}
+	condition.Status = &allocate.Status{Conditions: []cluster.Condition{cluster.NodeAvailable()}}
 	for _, p := range []allocate.Patch{annotations, taints, condition} {
 		w.Patch(p)
 	}

@@ -34,5 +34,5 @@ func accepted(p *cluster.TieredPolicy, problems, remarks []cluster.Problem) *clu
 		}
 		c.Message += strings.ToValidUTF8(r.Message[:min(len(r.Message), mostJudged)], "")
 	}
-	return &cluster.Judged{Ref: p.Ref(), UID: p.UID, Condition: c}
+	return &cluster.Judged{Ref: p.Ref(), UID: p.UID, Conditions: []cluster.Condition{c}}
 }

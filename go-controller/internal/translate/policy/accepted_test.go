@@ -48,7 +48,7 @@ func TestAccepted(t *testing.T) {
 		if err != nil || rows.Judged == nil || rows.Judged.Ref != p.Ref() || rows.Judged.UID != "u" {
 			t.Fatalf("%s: %+v, %v", what, rows.Judged, err)
 		}
-		got := rows.Judged.Condition
+		got := rows.Judged.Conditions[0]
 		if got.Type != "Accepted" || got.True != c.want.True || got.Reason != c.want.Reason ||
 			!strings.HasPrefix(got.Message, c.want.Message) {
 			t.Errorf("%s: %+v, want %+v", what, got, c.want)

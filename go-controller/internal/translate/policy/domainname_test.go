@@ -48,7 +48,7 @@ func TestNamesJudged(t *testing.T) {
 		case c.reason == "" && rows.Judged != nil, c.reason != "" && rows.Judged == nil:
 			t.Errorf("%s: judged %+v, want reason %q", what, rows.Judged, c.reason)
 		case c.reason != "":
-			if j := rows.Judged.Condition; !j.True || j.Reason != c.reason || !strings.Contains(j.Message, c.text) {
+			if j := rows.Judged.Conditions[0]; !j.True || j.Reason != c.reason || !strings.Contains(j.Message, c.text) {
 				t.Errorf("%s: %+v, want %s: %s", what, j, c.reason, c.text)
 			}
 		}

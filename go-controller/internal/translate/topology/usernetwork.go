@@ -192,6 +192,6 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 			out.Reports = append(out.Reports, cluster.Problem{Ref: u.Ref(), UID: u.UID, Reason: reason, Message: why})
 		}
 	}
-	out.Judged = &cluster.Judged{Ref: u.Ref(), UID: u.UID, Condition: c, Also: allocated(s, u, c)}
+	out.Judged = &cluster.Judged{Ref: u.Ref(), UID: u.UID, Conditions: []cluster.Condition{c, allocated(s, u, c)}}
 	return out, nil
 }

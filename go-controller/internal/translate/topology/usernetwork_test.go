@@ -42,7 +42,8 @@ func TestPodsThatKeepADeletedNetwork(t *testing.T) {
 		s := offline.New(config.DefaultCluster(), objects).State
 		rows, err := topology.Cluster{Schema: nb.NewSchema()}.Rows(s,
 			nb.Owner{Kind: names.KindCluster, Name: n.Owner(names.UserOwner)})
-		if err != nil || rows.Judged == nil || rows.Judged.Condition.Message != c.want || !rows.Judged.Condition.True {
+		if err != nil || rows.Judged == nil || !rows.Judged.Conditions[0].True ||
+			rows.Judged.Conditions[0].Message != c.want {
 			t.Errorf("deleted %v, %d pods: %+v, %v; want %q", c.deleted, c.pods, rows.Judged, err, c.want)
 		}
 	}
@@ -85,7 +86,7 @@ func TestNodesWithoutSubnet(t *testing.T) {
 		if err != nil || rows.Judged == nil {
 			t.Fatalf("%+v: %+v, %v", c, rows.Judged, err)
 		}
-		got := rows.Judged.Also
+		got := rows.Judged.Conditions[1]
 		if text := fmt.Sprintf("%v %s: %s", got.True, got.Reason, got.Message); text != c.want ||
 			got.Type != "NetworkAllocationSucceeded" {
 			t.Errorf("%s %s %d nodes: %s, want %s", c.topology, c.invalid, c.nodes, text, c.want)
@@ -121,10 +122,10 @@ func TestNamespacesOfASharedNetwork(t *testing.T) {
 			s := offline.New(config.DefaultCluster(), objects).State
 			rows, err := topology.Cluster{Schema: nb.NewSchema()}.Rows(s,
 				nb.Owner{Kind: names.KindCluster, Name: n.Name.Owner(names.UserOwner)})
-			if err != nil || rows.Judged == nil || !rows.Judged.Condition.True {
+			if err != nil || rows.Judged == nil || !rows.Judged.Conditions[0].True {
 				t.Fatalf("%+v, %v", rows.Judged, err)
 			}
-			_, list, _ := strings.Cut(rows.Judged.Condition.Message, "in the network: ")
+			_, list, _ := strings.Cut(rows.Judged.Conditions[0].Message, "in the network: ")
 			return list
 		}
 		want := map[int]string{0: "none", 2: "ns00, ns01",
@@ -185,7 +186,7 @@ func TestOlderPrimaryNetwork(t *testing.T) {
 			t.Errorf("%s has the reports %q, want %q", n.Name, reports, want)
 		}
 		if rows.Judged != nil {
-			got := fmt.Sprint(rows.Judged.Condition.True, ": ", rows.Judged.Condition.Message)
+			got := fmt.Sprint(rows.Judged.Conditions[0].True, ": ", rows.Judged.Conditions[0].Message)
 			if want := strings.ReplaceAll(condition, "OLDER", fmt.Sprintf(older, oldest)); got != want {
 				t.Errorf("%s has the condition %s, want %s", n.Name, got, want)
 			}
