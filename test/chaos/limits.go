@@ -19,6 +19,7 @@ import (
 	"github.com/northbound-net/northbound/test/sandbox/cgroup"
 	"github.com/northbound-net/northbound/test/scale/load"
 	"github.com/northbound-net/northbound/test/scale/process"
+	"github.com/northbound-net/northbound/test/scale/rig"
 )
 
 const (
@@ -127,7 +128,26 @@ func hostileBeside(ctx context.Context, w *world) (err error) {
 	}
 	peak, err := group.Peak()
 	w.note("with hostile objects the master had at most %d MB", peak>>20)
-	return err
+	return errors.Join(err, w.transactionsAreShort(ctx, limited))
+}
+
+// transactionsAreShort checks that no transaction of a master has taken much more than a second.
+func (w *world) transactionsAreShort(ctx context.Context, m *rig.Master) error {
+	const took, second = "northbound_nb_transaction_seconds", `le="1.024"` // its bucket
+	all, err := m.Value(ctx, took+"_count")
+	if err != nil {
+		return err
+	}
+	short, err := m.Value(ctx, took+"_bucket", second)
+	if err != nil {
+		return err
+	}
+	w.note("with hostile objects %.0f of %.0f transactions took longer than a second", all-short, all)
+	if all == 0 || short < all {
+		return fmt.Errorf("%.0f of %.0f transactions took longer than a second beside hostile objects, want none of some",
+			all-short, all)
+	}
+	return nil
 }
 
 // createHostile makes the i-th of each kind of hostile objects.

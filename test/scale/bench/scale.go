@@ -121,7 +121,8 @@ func runScale(ctx context.Context, c Config, report *Report, tell func(string)) 
 
 // prepareScale makes the nodes, the services, a master, and the pods with policies.
 func (s *scale) prepareScale(ctx context.Context) error {
-	err := errors.Join(load.Nodes(ctx, s.rig.Kube, s.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
+	err := errors.Join(load.KnowNetworks(ctx, s.rig.Objects, s.Networks.Kinds),
+		load.Nodes(ctx, s.rig.Kube, s.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
 		load.Parallel(ctx, s.Services, s.service))
 	if err != nil {
 		return err

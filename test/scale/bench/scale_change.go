@@ -38,7 +38,7 @@ type effect struct {
 }
 
 // kinds lists the kinds of changes, in the order in which they are made. None of them frees an address: the master
-// would note that once more with another change, or after a restart. Networks have a bench of their own.
+// would note that once more with another change, or after a restart.
 func kinds() []kind {
 	return []kind{
 		{"a pod comes", true, func(s *scale, ctx context.Context, _ int) error {
@@ -80,8 +80,18 @@ func kinds() []kind {
 		{"a node comes", true, func(s *scale, ctx context.Context, i int) error {
 			return load.Node(ctx, s.rig.Kube, s.Nodes+i)
 		}},
+		{"a primary network comes, with its namespace", true, func(s *scale, ctx context.Context, i int) error {
+			return load.Tenant(ctx, s.rig.Kube, s.rig.Objects, scaleTenant(i), load.Layer2)
+		}},
+		{"its first pod comes", true, func(s *scale, ctx context.Context, i int) error {
+			_, _, err := load.CreatePod(ctx, s.rig.Kube, scaleTenant(i), i, s.Nodes)
+			return err
+		}},
 	}
 }
+
+// scaleTenant is the namespace of the i-th network that comes as a change.
+func scaleTenant(i int) string { return fmt.Sprintf("tenant-%d", i) }
 
 // podGoes is the kind of change that frees addresses.
 func podGoes() kind {

@@ -51,18 +51,18 @@ func TestPruned(t *testing.T) {
 	want := slices.Concat(frame(t, "ADDED", without), frame(t, "ERROR", status), frame(t, "BOOKMARK", without),
 		[]byte{0, 0, 0, 0}, []byte{0, 0, 0, 3, 'b', 'a', 'd'})
 	for _, reader := range []io.Reader{bytes.NewReader(given), iotest.OneByteReader(bytes.NewReader(given))} {
-		got, err := io.ReadAll(iotest.OneByteReader(&pruned{ReadCloser: io.NopCloser(reader)}))
+		got, err := io.ReadAll(iotest.OneByteReader(newPruned(io.NopCloser(reader))))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%v, %q\nwant %q", err, got, want)
 		}
 	}
 	for cut := 1; cut < len(frame(t, "ADDED", object())); cut += 7 {
-		body := &pruned{ReadCloser: io.NopCloser(bytes.NewReader(given[:cut]))}
+		body := newPruned(io.NopCloser(bytes.NewReader(given[:cut])))
 		if _, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("a watch that is cut after %d bytes: %v", cut, err)
 		}
 	}
-	long := &pruned{ReadCloser: io.NopCloser(strings.NewReader("\xff\xff\xff\xff"))}
+	long := newPruned(io.NopCloser(strings.NewReader("\xff\xff\xff\xff")))
 	if _, err := io.ReadAll(long); err == nil || !strings.Contains(err.Error(), "want at most") {
 		t.Errorf("a message of 4 GB: %v", err)
 	}
