@@ -208,6 +208,9 @@ func (s *State) Resolved(changed Ref) (out []Object) {
 	case changed.Kind.Defines():
 		namespaces = []string{changed.Name.Namespace}
 	}
+	if len(namespaces) == 0 {
+		return nil
+	}
 	kinds := Kinds()
 	for _, ns := range namespaces {
 		for _, k := range kinds {

@@ -22,8 +22,9 @@ const (
 
 // Removal is the one to which a full pass over a database with these owners leads.
 func (c *Core) Removal(v nb.View, owners []nb.Owner) Removal {
-	wanted := map[nb.Owner]bool{}
-	for _, o := range c.Owners() {
+	all := c.Owners()
+	wanted := make(map[nb.Owner]bool, len(all))
+	for _, o := range all {
 		wanted[o] = true
 	}
 	var r Removal

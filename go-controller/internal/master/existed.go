@@ -2,7 +2,6 @@ package master
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -20,7 +19,7 @@ func hasOwners(ctx context.Context, session func() *ovsdb.Session, k cluster.Kin
 	defer tick.Stop()
 	for {
 		if s := session(); s != nil {
-			return slices.ContainsFunc(s.Owners(), func(o nb.Owner) bool { return owns(o.Kind, o.Name) })
+			return s.HasOwner(func(o nb.Owner) bool { return owns(o.Kind, o.Name) })
 		}
 		select {
 		case <-ctx.Done():

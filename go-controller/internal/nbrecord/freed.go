@@ -27,7 +27,7 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]i
 
 // Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
 func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
-	view, read := session.View(), annotation.NewNodeRead()
+	view, read := session.Glance(), annotation.NewNodeRead()
 	for _, o := range owners {
 		if !granted(o) {
 			continue

@@ -60,7 +60,7 @@ func Nodes(session *ovsdb.Session) ([]*cluster.Node, []cluster.Problem) {
 
 // switches lists the subnets of all nodes' switches. Only a master writes those.
 func switches(session *ovsdb.Session) map[string][]netip.Prefix {
-	view, out := session.View(), map[string][]netip.Prefix{}
+	view, out := session.Glance(), map[string][]netip.Prefix{}
 	for _, o := range session.Owners() {
 		if o.Kind != names.KindNode {
 			continue

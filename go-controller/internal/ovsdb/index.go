@@ -60,6 +60,14 @@ func (x *index) change(before, after model.Model) {
 	}
 }
 
+// expectRows makes room for so many rows at the start.
+func (x *index) expectRows(n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.owner, x.owned = make(map[nb.Ref]nb.Owner, n), make(map[nb.Owner][]nb.Ref, n)
+	x.parents = make(map[nb.Ref][]nb.Slot, n)
+}
+
 // load records a row that is there at the start. That is no news: whoever gets a new session looks at every row.
 func (x *index) load(row model.Model) {
 	x.mu.Lock()
@@ -295,6 +303,17 @@ func (x *index) owners() []nb.Owner {
 		out = append(out, o)
 	}
 	return out
+}
+
+func (x *index) hasOwner(is func(nb.Owner) bool) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for o := range x.owned {
+		if is(o) {
+			return true
+		}
+	}
+	return false
 }
 
 // difference is what is in a and not in b.

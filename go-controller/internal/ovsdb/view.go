@@ -11,7 +11,7 @@ import (
 // view is the nb.View of a session for one batch. It remembers what it has read from the copy.
 type view struct {
 	*Session
-	rows  map[nb.Ref]model.Model
+	rows  map[nb.Ref]model.Model // nil: no row is remembered
 	lists map[nb.Slot]*listed
 }
 
@@ -55,7 +55,9 @@ func (v *view) Row(r nb.Ref) model.Model {
 	m, known := v.rows[r]
 	if !known {
 		m = v.copy.Row(r.Table, r.UUID)
-		v.rows[r] = m
+		if v.rows != nil {
+			v.rows[r] = m
+		}
 	}
 	return m
 }

@@ -28,7 +28,7 @@ func (l *Loop) holdBack(owners []nb.Owner) {
 	if l.Leader == nil {
 		return
 	}
-	r := l.Core.Removal(l.session.View(), owners)
+	r := l.Core.Removal(l.session.Glance(), owners)
 	if !r.Large() || l.session.Approved() == r.Digest() {
 		return
 	}
@@ -80,7 +80,7 @@ func (l *Loop) reviewHeld() {
 		return
 	}
 	l.guard.review = false
-	r := l.Core.Removal(l.session.View(), l.session.Owners())
+	r := l.Core.Removal(l.session.Glance(), l.session.Owners())
 	approved := l.session.Approved() == r.Digest()
 	var changed bool
 	if r.Large() && !approved {
@@ -117,7 +117,7 @@ func (l *Loop) unclaimed() []names.Range {
 // compareKept marks as dirty the owners that may still keep what is not reserved any more.
 func (l *Loop) compareKept() {
 	for _, o := range l.session.Owners() {
-		if core.Keeps(l.session.View(), o) {
+		if core.Keeps(l.session.Glance(), o) {
 			l.dirty.add(o, fullPass)
 		}
 	}

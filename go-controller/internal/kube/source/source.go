@@ -44,8 +44,7 @@ func New(c *client.Clients, rows []kinds.Kind) *Source {
 	watched := kinds.WatchedBy(rows, kinds.Master)
 	s := &Source{
 		clients: c, kinds: watched, signal: make(chan struct{}, 1), waiting: len(watched),
-		pending: map[cluster.Ref]cluster.Event{}, reported: map[cluster.Ref]uint64{},
-		seed: maphash.MakeSeed(),
+		reported: map[cluster.Ref]uint64{}, seed: maphash.MakeSeed(),
 	}
 	s.contacts.Expect(watched...)
 	return s
@@ -90,7 +89,7 @@ func (s *Source) Take() ([]cluster.Event, []cluster.Problem) {
 	s.taken = s.first
 	events := slices.AppendSeq(make([]cluster.Event, 0, len(s.pending)), maps.Values(s.pending))
 	problems := s.problems
-	s.pending, s.problems = map[cluster.Ref]cluster.Event{}, nil
+	s.pending, s.problems = nil, nil
 	return events, problems
 }
 
@@ -108,6 +107,7 @@ func (s *Source) put(events []cluster.Event, problems []cluster.Problem, firstLi
 	defer s.mu.Unlock()
 	if len(s.pending) == 0 {
 		s.first = time.Now()
+		s.pending = make(map[cluster.Ref]cluster.Event, len(events))
 	}
 	for _, e := range events {
 		if was, there := s.pending[e.Ref]; there {

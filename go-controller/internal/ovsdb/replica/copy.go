@@ -22,7 +22,8 @@ type Table struct {
 // Sink is told of the rows of a Copy, by the goroutine of the connection. It must return soon. nil functions are not
 // called.
 type Sink struct {
-	Load   func(row model.Model)           // each row that is there at the start
+	Count  func(rows int)                  // how many rows are there at the start
+	Load   func(row model.Model)           // each of them
 	Change func(before, after model.Model) // each change since: before is nil for an insert, after for a deletion
 }
 
@@ -104,12 +105,25 @@ func (y *Copy) load(d *jsontext.Decoder) error {
 }
 
 func (y *Copy) loadTables(d *jsontext.Decoder) error {
-	return y.updates(d, func(t *table, id string, before, after model.Model) {
+	n := 0
+	err := y.updates(d, func(t *table, id string, before, after model.Model) {
 		t.rows[id] = after
-		if y.sink.Load != nil {
-			y.sink.Load(after)
-		}
+		n++
 	})
+	if err != nil {
+		return err
+	}
+	if y.sink.Count != nil {
+		y.sink.Count(n)
+	}
+	for _, t := range y.tables {
+		for _, row := range t.rows {
+			if y.sink.Load != nil {
+				y.sink.Load(row)
+			}
+		}
+	}
+	return nil
 }
 
 // change is what happened to a row.
