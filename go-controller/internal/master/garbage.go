@@ -15,8 +15,12 @@ import (
 const headroom = 24 << 20
 
 // leastPercent is the value of GOGC where there are many live objects. With more than that the master would have much
-// more memory at its start than later: much garbage comes while everything is read and compared for the first time.
-const leastPercent = 50
+// more memory at its start than later: much garbage comes while everything is compared for the first time. Until then,
+// while everything is read, there are fewer live objects than later, and readingPercent takes no more memory.
+const (
+	leastPercent   = 50
+	readingPercent = 80
+)
 
 // mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
 const mostPercent = 1000
@@ -24,6 +28,7 @@ const mostPercent = 1000
 // collector sets GOGC after each collection so that headroom bytes may gather.
 type collector struct {
 	mu      sync.Mutex
+	least   int // value of GOGC
 	stopped bool
 }
 
@@ -32,9 +37,17 @@ const byDefault = 100
 
 // keepHeadroom starts a collector. It does nothing where the environment sets GOGC: the operator has decided.
 func keepHeadroom() *collector {
-	c := &collector{stopped: figure("/gc/gogc:percent") != byDefault}
+	c := &collector{least: readingPercent, stopped: figure("/gc/gogc:percent") != byDefault}
 	c.collected()
 	return c
+}
+
+// read tells the collector that everything has been read.
+func (c *collector) read() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.least = leastPercent
+	c.set()
 }
 
 // stop has GOGC be what it was.
@@ -101,11 +114,18 @@ func (c *collector) collected() {
 	if c.stopped {
 		return
 	}
-	debug.SetGCPercent(percent(figure("/gc/heap/live:bytes")))
+	c.set()
 	runtime.AddCleanup(&struct{ _ [64]byte }{}, (*collector).collected, c)
 }
 
-// percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes.
-func percent(live uint64) int {
-	return int(min(max(100*headroom/max(live, 1), leastPercent), mostPercent))
+// set sets GOGC by the live objects, unless the collector has stopped.
+func (c *collector) set() {
+	if !c.stopped {
+		debug.SetGCPercent(percent(figure("/gc/heap/live:bytes"), c.least))
+	}
+}
+
+// percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes. It is least at least.
+func percent(live uint64, least int) int {
+	return max(int(min(100*headroom/max(live, 1), mostPercent)), least)
 }

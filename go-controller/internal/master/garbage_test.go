@@ -15,9 +15,12 @@ func TestPercent(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 1000, 1 << 20: 1000, 8 << 20: 300, 24 << 20: 100, 40 << 20: 60, 48 << 20: 50, 49 << 20: 50, 1 << 40: 50,
 	} {
-		if got := percent(live); got != want {
+		if got := percent(live, leastPercent); got != want {
 			t.Errorf("%d live bytes: GOGC %d, want %d", live, got, want)
 		}
+	}
+	if got := percent(48<<20, readingPercent); got != readingPercent {
+		t.Errorf("while everything is read: GOGC %d, want %d", got, readingPercent)
 	}
 }
 
@@ -38,7 +41,9 @@ func TestKeepHeadroom(t *testing.T) {
 			return ""
 		})
 	}
-	after("half as much garbage as live objects", func(now uint64) bool { return now == leastPercent })
+	after("nearly as much garbage as live objects", func(now uint64) bool { return now == readingPercent })
+	c.read()
+	after("half as much", func(now uint64) bool { return now == leastPercent })
 	runtime.KeepAlive(live) // not beyond
 	after("more, beside few live objects", func(now uint64) bool { return now > 200 })
 	c.stop()

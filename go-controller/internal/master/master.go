@@ -227,6 +227,13 @@ func (m *master) lead(ctx context.Context) error {
 	run(&wg, func() { db.Run(dbCtx) })
 	run(&wg, func() {
 		select {
+		case <-loop.Known():
+			m.garbage.read()
+		case <-ctx.Done():
+		}
+	})
+	run(&wg, func() {
+		select {
 		case <-loop.InSync():
 			m.garbage.release() // the first lists are garbage
 			m.publish(ctx)

@@ -100,8 +100,7 @@ func (cl *connection) read(ctx context.Context, schema *nb.Schema) (err error) {
 		tables = append(tables, replica.Table{Name: name, Columns: schema.Monitored(name, cl.lacking[name]...),
 			Row: schema.NewModel(name)})
 	}
-	x := cl.index
-	cl.copy, err = cl.Monitor(ctx, tables, replica.Sink{Count: x.expectRows, Load: x.load, Change: x.change})
+	cl.copy, err = cl.Monitor(ctx, tables, replica.Sink{Load: cl.index.load, Change: cl.index.change})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package ovsdb
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -60,18 +61,18 @@ func (x *index) change(before, after model.Model) {
 	}
 }
 
-// expectRows makes room for so many rows at the start.
-func (x *index) expectRows(n int) {
+// load records the n rows that are there at the start. That is no news: whoever gets a new session looks at every row.
+func (x *index) load(n int, rows iter.Seq[model.Model]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.owner, x.owned = make(map[nb.Ref]nb.Owner, n), make(map[nb.Owner][]nb.Ref, n)
 	x.parents = make(map[nb.Ref][]nb.Slot, n)
+	for row := range rows {
+		x.loadRow(row)
+	}
 }
 
-// load records a row that is there at the start. That is no news: whoever gets a new session looks at every row.
-func (x *index) load(row model.Model) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (x *index) loadRow(row model.Model) {
 	r := x.schema.Ref(row)
 	if k, ok := x.schema.Mark(row); ok {
 		x.own(r, k.Owner)

@@ -105,6 +105,7 @@ type Loop struct {
 	refusal       string            // why the full pass can't begin; logged once
 	guard         guard             // what the full pass does not remove yet
 	results       chan result
+	known         chan struct{}
 	inSync        chan struct{}
 	compared      atomic.Pointer[ovsdb.Session] // the session whose full pass has ended
 	heldBack      atomic.Pointer[error]         // what waits for approval
@@ -123,7 +124,8 @@ type Loop struct {
 // New makes a Loop.
 func New(c Config) *Loop {
 	now := time.Now()
-	l := &Loop{Config: c, born: now, dirty: newDirtySet(), results: make(chan result, 1), inSync: make(chan struct{})}
+	l := &Loop{Config: c, born: now, dirty: newDirtySet(), results: make(chan result, 1), known: make(chan struct{}),
+		inSync: make(chan struct{})}
 	l.turned.Store(&now)
 	return l
 }
@@ -141,6 +143,9 @@ type result struct {
 	err     error
 	took    time.Duration
 }
+
+// Known is closed when the cluster is known: everything that the API server listed at the start has been taken.
+func (l *Loop) Known() <-chan struct{} { return l.known }
 
 // InSync is closed when the database holds what the cluster wants for the first time.
 func (l *Loop) InSync() <-chan struct{} { return l.inSync }
@@ -253,6 +258,7 @@ func (l *Loop) takeEvents() {
 		return // another master may grant the same
 	}
 	l.synced = true
+	close(l.known)
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
 	l.keepFreed()
 	l.carryOut(l.Core.Start())

@@ -75,7 +75,8 @@ type start struct {
 	ready             time.Duration // until the database was what the cluster wants
 	pass              time.Duration // of that, translating and comparing every owner, and writing the differences
 	cpu               time.Duration
-	allocated, peak   int64 // bytes
+	apiServer, ovsdb  time.Duration // CPU time of the servers meanwhile
+	allocated, peak   int64         // bytes
 	operations        int   // that write
 	patches           int
 }
@@ -286,9 +287,19 @@ func (s *scale) startAgain(ctx context.Context, out *scaled) error {
 	if err := s.addPod(ctx); err != nil {
 		return err
 	}
+	stopped, err := spent(s.rig, nil)
+	if err != nil {
+		return err
+	}
 	if out.again, err = s.startScale(ctx); err != nil {
 		return err
 	}
+	ready, err := spent(s.rig, nil)
+	if err != nil {
+		return err
+	}
+	servers := ready.sub(stopped)
+	out.again.apiServer, out.again.ovsdb = servers.apiServer, servers.ovsdb
 	annotated, err := s.observer.Annotated.WaitName(ctx, pod)
 	if err != nil {
 		return err

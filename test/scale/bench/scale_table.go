@@ -88,6 +88,9 @@ func (s *Scaled) Table() string {
 		return seconds(n.again.pass)
 	})
 	row("bytes allocated; CPU time", func(_ int, n scaled) string { return n.again.spent() })
+	row("CPU time of the API server meanwhile, of ovsdb-server", func(_ int, n scaled) string {
+		return seconds(n.again.apiServer) + ", " + seconds(n.again.ovsdb)
+	})
 	row("operations, patches without need", func(_ int, n scaled) string {
 		return fmt.Sprintf("%d, %d", n.again.operations, n.again.patches)
 	})

@@ -52,8 +52,8 @@ type pruned struct {
 	levels  [depth][]byte
 }
 
-// buffered is how many bytes of a watch are read at once. HTTP/2 has the receiver acknowledge what was read: if it is one
-// message at a time, both sides spend more on that than on the messages.
+// buffered is how many bytes of a watch are read at once. In HTTP/2 the receiver acknowledges what was read: with one
+// message at a time, both sides would have much to do for that alone.
 const buffered = 32 << 10
 
 func newPruned(body io.ReadCloser) *pruned {

@@ -68,6 +68,29 @@ func TestPruned(t *testing.T) {
 	}
 }
 
+// counted counts how often it is read.
+type counted struct {
+	io.Reader
+	reads int
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	c.reads++
+	return c.Reader.Read(b)
+}
+
+// Many messages are read at once.
+func TestPrunedReadsBlocks(t *testing.T) {
+	one := frame(t, "ADDED", object())
+	body := &counted{Reader: bytes.NewReader(bytes.Repeat(one, 1000))}
+	if _, err := io.Copy(io.Discard, newPruned(io.NopCloser(body))); err != nil {
+		t.Fatal(err)
+	}
+	if most := 1000*len(one)/buffered + 2; body.reads > most { // the last finds the end
+		t.Errorf("1000 messages of %d bytes took %d reads, want at most %d", len(one), body.reads, most)
+	}
+}
+
 type answering func() *http.Response
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a(), nil }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"os"
 	"path/filepath"
@@ -148,7 +149,14 @@ func TestMonitor(t *testing.T) {
 		` {"result" : ` + rows + ` , "more":[{}], "error":null,"id":ID} `,
 	} {
 		var loaded []string
-		y, err := monitored(t, answer, Sink{Load: func(row model.Model) { loaded = append(loaded, row.(*thing).UUID) }})
+		y, err := monitored(t, answer, Sink{Load: func(n int, rows iter.Seq[model.Model]) {
+			for row := range rows {
+				loaded = append(loaded, row.(*thing).UUID)
+			}
+			if n != len(loaded) {
+				t.Errorf("%d rows were announced, and %d loaded", n, len(loaded))
+			}
+		}})
 		if err != nil {
 			t.Fatalf("%s: %v", answer, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,9 +23,8 @@ type Table struct {
 // Sink is told of the rows of a Copy, by the goroutine of the connection. It must return soon. nil functions are not
 // called.
 type Sink struct {
-	Count  func(rows int)                  // how many rows are there at the start
-	Load   func(row model.Model)           // each of them
-	Change func(before, after model.Model) // each change since: before is nil for an insert, after for a deletion
+	Load   func(n int, rows iter.Seq[model.Model]) // the n rows that are there at the start
+	Change func(before, after model.Model)         // each change since: before is nil for an insert, after for a deletion
 }
 
 // Copy is the monitored tables of a database. A row is never modified: one that changes is replaced. So whoever has
@@ -110,20 +110,21 @@ func (y *Copy) loadTables(d *jsontext.Decoder) error {
 		t.rows[id] = after
 		n++
 	})
-	if err != nil {
-		return err
+	if err == nil && y.sink.Load != nil {
+		y.sink.Load(n, y.all)
 	}
-	if y.sink.Count != nil {
-		y.sink.Count(n)
-	}
+	return err
+}
+
+// all yields every row.
+func (y *Copy) all(yield func(model.Model) bool) {
 	for _, t := range y.tables {
 		for _, row := range t.rows {
-			if y.sink.Load != nil {
-				y.sink.Load(row)
+			if !yield(row) {
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // change is what happened to a row.

@@ -3,6 +3,7 @@ package replica_test
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -33,7 +34,11 @@ func key(m model.Model) string {
 	return table + " " + reflect.ValueOf(m).Elem().FieldByName("UUID").String()
 }
 
-func (s *shadow) load(m model.Model) { s.change(nil, m) }
+func (s *shadow) load(_ int, rows iter.Seq[model.Model]) {
+	for m := range rows {
+		s.change(nil, m)
+	}
+}
 
 func (s *shadow) change(before, after model.Model) {
 	s.mu.Lock()
