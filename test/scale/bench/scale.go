@@ -77,7 +77,7 @@ type start struct {
 	cpu               time.Duration
 	apiServer, ovsdb  time.Duration // CPU time of the servers meanwhile
 	allocated, peak   int64         // bytes
-	operations        int   // that write
+	operations        int           // that write
 	patches           int
 }
 
@@ -120,7 +120,8 @@ func runScale(ctx context.Context, c Config, report *Report, tell func(string)) 
 	return nil
 }
 
-// prepareScale makes the nodes, the services, a master, and the pods with policies.
+// prepareScale makes the nodes, the services, a master, the pods with policies, and a primary network: the first of a
+// cluster also makes rows that all of them use.
 func (s *scale) prepareScale(ctx context.Context) error {
 	err := errors.Join(load.KnowNetworks(ctx, s.rig.Objects, s.Networks.Kinds),
 		load.Nodes(ctx, s.rig.Kube, s.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
@@ -132,6 +133,9 @@ func (s *scale) prepareScale(ctx context.Context) error {
 		return err
 	}
 	if err := s.prepareScalePolicies(ctx); err != nil {
+		return err
+	}
+	if err := load.Tenant(ctx, s.rig.Kube, s.rig.Objects, "first-tenant", load.Layer2); err != nil {
 		return err
 	}
 	return s.master.WaitValues(ctx, func(value func(string, ...string) float64) bool {
