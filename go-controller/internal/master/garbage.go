@@ -19,7 +19,7 @@ const headroom = 24 << 20
 // while everything is read, there are fewer live objects than later, and readingPercent takes no more memory.
 const (
 	leastPercent   = 50
-	readingPercent = 80
+	readingPercent = 100
 )
 
 // mostPercent bounds the value of GOGC just after the start, when almost nothing is live.
@@ -42,7 +42,7 @@ func keepHeadroom() *collector {
 	return c
 }
 
-// read tells the collector that everything has been read.
+// read tells the collector that everything has been read, and before it is compared.
 func (c *collector) read() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ func TestPercent(t *testing.T) {
 			t.Errorf("%d live bytes: GOGC %d, want %d", live, got, want)
 		}
 	}
-	if got := percent(48<<20, readingPercent); got != readingPercent {
+	if got := percent(1<<30, readingPercent); got != readingPercent {
 		t.Errorf("while everything is read: GOGC %d, want %d", got, readingPercent)
 	}
 }
@@ -41,7 +41,7 @@ func TestKeepHeadroom(t *testing.T) {
 			return ""
 		})
 	}
-	after("nearly as much garbage as live objects", func(now uint64) bool { return now == readingPercent })
+	after("as much garbage as live objects", func(now uint64) bool { return now == readingPercent })
 	c.read()
 	after("half as much", func(now uint64) bool { return now == leastPercent })
 	runtime.KeepAlive(live) // not beyond

@@ -3,8 +3,10 @@ package nbrecord
 import (
 	"math"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -25,8 +27,23 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]i
 	return out
 }
 
-// Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone.
-func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
+// Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone. Pods wait
+// for it when a master starts, so all processors look at many owners.
+func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) []names.Range {
+	share := max(fewOwners, len(owners)/runtime.GOMAXPROCS(0)+1)
+	out := make([][]names.Range, len(owners)/share+1)
+	var looking sync.WaitGroup
+	for i, some := range slices.Collect(slices.Chunk(owners, share)) {
+		looking.Go(func() { out[i] = unclaimed(s, session, some) })
+	}
+	looking.Wait()
+	return slices.Concat(out...)
+}
+
+// fewOwners is how many owners are not worth a goroutine of their own.
+const fewOwners = 1000
+
+func unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) (out []names.Range) {
 	view, read := session.Glance(), annotation.NewNodeRead()
 	for _, o := range owners {
 		if !granted(o) {

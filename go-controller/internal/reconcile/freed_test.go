@@ -65,6 +65,29 @@ func TestFreedBeforeARestart(t *testing.T) {
 	}
 }
 
+// So many owners that several processors look for what became free while no master ran.
+func TestFreedOfManyOwners(t *testing.T) {
+	const nodes, pods, gone = 10, 2000, 200
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	f := newFeed(someCluster()...)
+	for i := range nodes {
+		f.put(node(fmt.Sprint("m", i)))
+	}
+	name := func(i int) *cluster.Pod { return pod(fmt.Sprint("many", i), fmt.Sprint("m", i%nodes)) }
+	for i := range pods {
+		f.put(name(i))
+	}
+	startBed(t, remote, f).stop()
+	for i := range gone {
+		f.drop(name(i))
+	}
+	b := startBed(t, remote, newFeed(slices.Collect(maps.Values(f.objects))...))
+	b.eventually("addresses that are recorded as freed", fmt.Sprint(2*gone), func() string {
+		return fmt.Sprint(strings.Count(b.nbctl("--bare", "--columns=external_ids", "find", "address_set",
+			"name="+names.FreedAddressSet), "="))
+	})
+}
+
 // A restart does not record once more what is recorded.
 func TestFreedIsRecordedOnce(t *testing.T) {
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])

@@ -144,7 +144,7 @@ type result struct {
 	took    time.Duration
 }
 
-// Known is closed when the cluster is known: everything that the API server listed at the start has been taken.
+// Known is closed when everything that the API server listed at the start is known, and granted what it asks for.
 func (l *Loop) Known() <-chan struct{} { return l.known }
 
 // InSync is closed when the database holds what the cluster wants for the first time.
@@ -258,10 +258,10 @@ func (l *Loop) takeEvents() {
 		return // another master may grant the same
 	}
 	l.synced = true
-	close(l.known)
 	l.Log.Info("cluster known", "nodes", len(s.Nodes), "pods", len(s.Pods), "services", len(s.Services))
 	l.keepFreed()
 	l.carryOut(l.Core.Start())
+	close(l.known)
 }
 
 // takeFindings applies what the monitor found out.

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-
 // FuzzMessage holds that no message crashes the program, whatever monitor it is for.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"id":null,"method":"update3","params":[{"id":"m"},"1",{"T":{"r":{"insert":` + full + `}}}]}`))
