@@ -22,12 +22,13 @@ build: ## build ovnkube, with the links of its classic names, ovn_cni and kubect
 	@test/build.sh product
 
 .PHONY: modules
-modules: ## download the Go modules that the product, the sandbox and their tests need
+modules: ## download the Go modules of everything that make test needs
 	@test/need.sh go
-	@test/modules.sh . test
+	@test/modules.sh
 
 .PHONY: sandbox
-sandbox: build modules ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
+sandbox: build ## build the sandbox into bin/ (the first time compiles Kubernetes: minutes)
+	@test/modules.sh . test
 	@test/build.sh
 
 .PHONY: demo
