@@ -70,14 +70,16 @@ const (
 
 // TakesAny is false when the transaction has no room for any owner of a kind.
 func (b *Batch) TakesAny(k names.Kind) bool {
-	return b.Ops < b.Full || b.size < largest && b.core.translators.Atomicity(k) != translate.Separate
+	return !b.IsFull() || b.size < largest && b.core.translators.Atomicity(k) != translate.Separate
 }
 
-// Takes is true when the transaction has room for an owner. A full one has, if the owner must change together with
-// others (translate.Atomic).
+// IsFull is true when the transaction takes only owners that must change together with others (translate.Atomic).
+func (b *Batch) IsFull() bool { return b.Ops >= b.Full }
+
+// Takes is true when the transaction has room for an owner.
 func (b *Batch) Takes(o nb.Owner) bool {
-	if b.Ops < b.Full || !b.TakesAny(o.Kind) {
-		return b.Ops < b.Full
+	if !b.IsFull() || !b.TakesAny(o.Kind) {
+		return !b.IsFull()
 	}
 	return b.core.translators.Atomicity(o.Kind) == translate.OfAll || len(b.view.Owned(o)) > 0
 }

@@ -16,7 +16,7 @@ const headroom = 24 << 20
 
 // leastPercent is the value of GOGC where there are many live objects. With more than that the master would have much
 // more memory at its start than later: much garbage comes while everything is compared for the first time. Until then,
-// while everything is read, there are fewer live objects than later, and readingPercent takes no more memory.
+// while everything is read, there are fewer live objects, and so there is room for more garbage.
 const (
 	leastPercent   = 50
 	readingPercent = 100
@@ -42,7 +42,7 @@ func keepHeadroom() *collector {
 	return c
 }
 
-// read tells the collector that everything has been read, and before it is compared.
+// read tells the collector that everything has been read and granted: comparing comes next.
 func (c *collector) read() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *collector) set() {
 	}
 }
 
-// percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes. It is least at least.
+// percent is the GOGC with which headroom bytes of garbage may gather beside the live bytes. It is never below least.
 func percent(live uint64, least int) int {
 	return max(int(min(100*headroom/max(live, 1), mostPercent)), least)
 }

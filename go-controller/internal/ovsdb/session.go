@@ -56,7 +56,7 @@ func (s *Session) View() nb.View {
 	return &view{Session: s, rows: map[nb.Ref]model.Model{}, lists: map[nb.Slot]*listed{}}
 }
 
-// Glance is what is there now, for whoever looks at each row once: it remembers no row.
+// Glance is a view that remembers no row: two looks at one may differ. It is for whoever reads each owner's rows once.
 func (s *Session) Glance() nb.View {
 	return &view{Session: s, lists: map[nb.Slot]*listed{}}
 }
@@ -67,7 +67,7 @@ func (s *Session) Rows(table string) []model.Model { return s.copy.Rows(table) }
 // Owners lists every owner that a row's mark names, in no order.
 func (s *Session) Owners() []nb.Owner { return s.index.owners() }
 
-// HasOwner tells whether a row's mark names an owner of some kind.
+// HasOwner tells whether a row's mark names an owner for which is returns true.
 func (s *Session) HasOwner(is func(nb.Owner) bool) bool { return s.index.hasOwner(is) }
 
 // TakeDirty returns the owners whose rows changed since the last call.

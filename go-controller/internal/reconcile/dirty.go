@@ -44,14 +44,18 @@ type dirtySet struct {
 	waiting map[nb.Owner]backoff
 	// Owners of byKind that want nothing any more. They are planned last.
 	vanished map[nb.Owner]bool
-	parents  map[nb.Ref]map[nb.Owner]bool // missing rows, and the owners that wait for them
-	since    map[nb.Owner]time.Time       // when the oldest event came that concerns an owner
-	size     int
+	// Owners of byKind that a full transaction did not take, since they became dirty: the next full one does not either.
+	// While a database is filled these are nearly all, and each transaction would ask about each.
+	left    map[names.Kind]map[nb.Owner]bool
+	parents map[nb.Ref]map[nb.Owner]bool // missing rows, and the owners that wait for them
+	since   map[nb.Owner]time.Time       // when the oldest event came that concerns an owner
+	size    int
 }
 
 func newDirtySet() *dirtySet {
 	return &dirtySet{
 		byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{},
+		left:    map[names.Kind]map[nb.Owner]bool{},
 		parents: map[nb.Ref]map[nb.Owner]bool{}, since: map[nb.Owner]time.Time{},
 	}
 }
@@ -67,6 +71,7 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 	}
 	m[o] |= c
 	delete(d.vanished, o) // it may want rows again
+	d.look(o)             // it may have rows now
 	if c == clusterChange {
 		d.retryNow(o) // the change may have removed what was wrong
 	}
@@ -76,6 +81,9 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 type filler interface {
 	// TakesAny is false when there is no room for any owner of a kind.
 	TakesAny(k names.Kind) bool
+	// Full is true when there is room only for owners that must change together with others. Whether an owner is one of
+	// these does not change until it becomes dirty again.
+	Full() bool
 	// Takes is true when there is room for an owner.
 	Takes(o nb.Owner) bool
 	// Next plans an owner, or postpones it.
@@ -93,19 +101,7 @@ func (d *dirtySet) take(now time.Time, f filler) {
 		}
 	}
 	for _, k := range kinds {
-		for o, c := range d.byKind[k] {
-			if !f.TakesAny(k) { // it may have become full
-				break
-			}
-			if d.waiting[o].until.After(now) || d.vanished[o] || !f.Takes(o) {
-				continue
-			}
-			if f.Next(o, c, false) {
-				d.postpone(o)
-			} else {
-				d.drop(o)
-			}
-		}
+		d.takeKind(k, now, f)
 	}
 	for _, o := range slices.SortedFunc(maps.Keys(d.vanished), func(a, b nb.Owner) int { return b.Compare(a) }) {
 		if d.waiting[o].until.After(now) || !f.Takes(o) {
@@ -114,6 +110,39 @@ func (d *dirtySet) take(now time.Time, f filler) {
 		c := d.byKind[o.Kind][o]
 		d.drop(o)
 		f.Next(o, c, true)
+	}
+}
+
+// takeKind hands over the owners of a kind.
+func (d *dirtySet) takeKind(k names.Kind, now time.Time, f filler) {
+	for o, c := range d.byKind[k] {
+		if !f.TakesAny(k) || f.Full() && len(d.left[k]) == len(d.byKind[k]) { // it may have become full
+			return
+		}
+		switch {
+		case d.waiting[o].until.After(now) || d.vanished[o] || f.Full() && d.left[k][o]:
+		case !f.Takes(o):
+			d.leave(o)
+		case f.Next(o, c, false):
+			d.postpone(o)
+		default:
+			d.drop(o)
+		}
+	}
+}
+
+// leave records that a full transaction did not take an owner.
+func (d *dirtySet) leave(o nb.Owner) {
+	if d.left[o.Kind] == nil {
+		d.left[o.Kind] = map[nb.Owner]bool{}
+	}
+	d.left[o.Kind][o] = true
+}
+
+// look has the next transaction ask about an owner, even if it is full.
+func (d *dirtySet) look(o nb.Owner) {
+	if delete(d.left[o.Kind], o); len(d.left[o.Kind]) == 0 {
+		delete(d.left, o.Kind)
 	}
 }
 
@@ -134,6 +163,7 @@ func (d *dirtySet) drop(o nb.Owner) {
 	if delete(d.vanished, o); len(d.vanished) == 0 {
 		d.vanished = nil
 	}
+	d.look(o)
 	d.size--
 }
 

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,11 +32,72 @@ type limited struct {
 
 func (l *limited) TakesAny(names.Kind) bool { return len(l.owners) < l.most }
 
+func (l *limited) Full() bool { return false }
+
 func (l *limited) Takes(nb.Owner) bool { return len(l.owners) < l.most }
 
 func (l *limited) Next(o nb.Owner, _ cause, _ bool) (postpone bool) {
 	l.owners = append(l.owners, o)
 	return false
+}
+
+// pairs is full when it has two owners. It then takes only those that are said to have rows.
+type pairs struct {
+	owners  []nb.Owner
+	hasRows map[nb.Owner]bool
+	asked   int // by Takes
+}
+
+func (p *pairs) TakesAny(names.Kind) bool { return true }
+
+func (p *pairs) Full() bool { return len(p.owners) >= 2 }
+
+func (p *pairs) Takes(o nb.Owner) bool {
+	p.asked++
+	return !p.Full() || p.hasRows[o]
+}
+
+func (p *pairs) Next(o nb.Owner, _ cause, _ bool) (postpone bool) {
+	p.owners = append(p.owners, o)
+	return false
+}
+
+// While a database is filled, a full transaction asks about each owner once, and not about all in each transaction. It
+// asks again about an owner that became dirty again: it may have rows by then.
+func TestOwnersThatAFullTransactionLeaves(t *testing.T) {
+	const all = 100
+	d, now := newDirtySet(), time.Unix(1000, 0)
+	pod := func(i int) nb.Owner { return owner(names.KindPod, fmt.Sprint("d/", i)) }
+	for i := range all {
+		d.add(pod(i), fullPass)
+	}
+	first := &pairs{}
+	if d.take(now, first); len(first.owners) != 2 || first.asked != all {
+		t.Fatalf("the first took %v, and asked %d times", first.owners, first.asked)
+	}
+	again := pod(0)
+	for i := 1; slices.Contains(first.owners, again); i++ {
+		again = pod(i)
+	}
+	d.add(again, databaseChange)
+	second := &pairs{hasRows: map[nb.Owner]bool{again: true}}
+	d.take(now, second)
+	if n := len(second.owners); n < 2 || n > 3 || !slices.Contains(second.owners, again) || second.asked > 3 {
+		t.Errorf("the second took %v, and asked %d times; want two, and %v among or beside them", second.owners,
+			second.asked, again)
+	}
+	asked, taken := first.asked+second.asked, 2+len(second.owners)
+	for taken < all {
+		p := &pairs{}
+		d.take(now, p)
+		asked, taken = asked+p.asked, taken+len(p.owners)
+		if len(p.owners) == 0 {
+			t.Fatalf("only %d of %d are taken", taken, all)
+		}
+	}
+	if d.size != 0 || asked > 2*all+3 || len(d.left) != 0 {
+		t.Errorf("%d are dirty, %d left; asked %d times, want at most twice for each owner", d.size, len(d.left), asked)
+	}
 }
 
 func wantTaken(t *testing.T, what string, got []nb.Owner, want ...nb.Owner) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,7 @@ func TestFreedBeforeARestart(t *testing.T) {
 // So many owners that several processors look for what became free while no master ran.
 func TestFreedOfManyOwners(t *testing.T) {
 	const nodes, pods, gone = 10, 2000, 200
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
 	f := newFeed(someCluster()...)
 	for i := range nodes {

@@ -85,7 +85,7 @@ type start struct {
 type scale struct {
 	Scale
 	*bench
-	grown      int            // pods, with those that the changes made
+	grown      int            // pods, with those that the changes made, and without those of policies and networks
 	namespaces int            // of pods
 	came       []int          // the numbers of the pods that changes made
 	samples    map[string]int // changes so far, by kind

@@ -80,10 +80,13 @@ func kinds() []kind {
 		{"a node comes", true, func(s *scale, ctx context.Context, i int) error {
 			return load.Node(ctx, s.rig.Kube, s.Nodes+i)
 		}},
-		{"a primary network comes, with its namespace", true, func(s *scale, ctx context.Context, i int) error {
-			return load.Tenant(ctx, s.rig.Kube, s.rig.Objects, scaleTenant(i), load.Layer2)
+		{"a namespace for a primary network comes", true, func(s *scale, ctx context.Context, i int) error {
+			return load.TenantNamespace(ctx, s.rig.Kube, scaleTenant(i))
 		}},
-		{"its first pod comes", true, func(s *scale, ctx context.Context, i int) error {
+		{"its primary network comes", true, func(s *scale, ctx context.Context, i int) error {
+			return load.Network(ctx, s.rig.Objects, scaleTenant(i), load.Layer2)
+		}},
+		{"the network's first pod comes", true, func(s *scale, ctx context.Context, i int) error {
 			_, _, err := load.CreatePod(ctx, s.rig.Kube, scaleTenant(i), i, s.Nodes)
 			return err
 		}},

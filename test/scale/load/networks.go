@@ -94,14 +94,19 @@ func (t Topology) spec() map[string]any {
 		map[string]any{"cidr": "fd77::/56", "hostSubnet": int64(64)}}}}
 }
 
-// Tenant makes a namespace whose pods live in a network of their own.
+// Tenant makes a namespace whose pods live in a network of their own, and the network.
 func Tenant(ctx context.Context, kube kubernetes.Interface, objects dynamic.Interface, namespace string,
 	t Topology) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{networkLabel: ""}}}
-	if err := makeNamespace(ctx, kube, ns); err != nil {
+	if err := TenantNamespace(ctx, kube, namespace); err != nil {
 		return err
 	}
 	return Network(ctx, objects, namespace, t)
+}
+
+// TenantNamespace makes a namespace whose pods live in a network of their own.
+func TenantNamespace(ctx context.Context, kube kubernetes.Interface, namespace string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{networkLabel: ""}}}
+	return makeNamespace(ctx, kube, ns)
 }
 
 // Network makes the network of a tenant's namespace.

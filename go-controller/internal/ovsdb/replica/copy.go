@@ -23,8 +23,10 @@ type Table struct {
 // Sink is told of the rows of a Copy, by the goroutine of the connection. It must return soon. nil functions are not
 // called.
 type Sink struct {
-	Load   func(n int, rows iter.Seq[model.Model]) // the n rows that are there at the start
-	Change func(before, after model.Model)         // each change since: before is nil for an insert, after for a deletion
+	// Load takes the n rows that are there at the start. It must not ask the Copy, which is locked meanwhile.
+	Load func(n int, rows iter.Seq[model.Model])
+	// Change takes each change since: before is nil for an insert, after for a deletion.
+	Change func(before, after model.Model)
 }
 
 // Copy is the monitored tables of a database. A row is never modified: one that changes is replaced. So whoever has
