@@ -79,7 +79,7 @@ func (f filling) TakesAny(k names.Kind) bool {
 }
 
 // Full implements filler.
-func (f filling) Full() bool { return f.batch.IsFull() }
+func (f filling) Full() bool { return f.IsFull() }
 
 // Takes implements filler.
 func (f filling) Takes(o nb.Owner) bool { return f.TakesAny(o.Kind) && f.batch.Takes(o) }
