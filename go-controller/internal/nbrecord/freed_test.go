@@ -56,7 +56,7 @@ func TestUnclaimed(t *testing.T) {
 	}
 	var got []string
 	for _, r := range (Records{}).Unclaimed(index.NewState(config.DefaultCluster()), db.Session(), owners) {
-		got = append(got, r.Prefix.String())
+		got = append(got, r.String())
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("unclaimed are %v, want %v", got, want)
