@@ -78,10 +78,8 @@ func (b *Batch) IsFull() bool { return b.Ops >= b.Full }
 
 // Takes is true when the transaction has room for an owner.
 func (b *Batch) Takes(o nb.Owner) bool {
-	if !b.IsFull() || !b.TakesAny(o.Kind) {
-		return !b.IsFull()
-	}
-	return b.core.translators.Atomicity(o.Kind) == translate.OfAll || len(b.view.Owned(o)) > 0
+	return !b.IsFull() || b.TakesAny(o.Kind) &&
+		(b.core.translators.Atomicity(o.Kind) == translate.OfAll || len(b.view.Owned(o)) > 0)
 }
 
 // Add plans an owner. It does not plan, and returns true for, an owner that wants nothing any more but still has rows:

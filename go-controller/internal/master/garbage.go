@@ -15,8 +15,8 @@ import (
 const headroom = 24 << 20
 
 // leastPercent is the value of GOGC where there are many live objects. With more than that the master would have much
-// more memory at its start than later: much garbage comes while everything is compared for the first time. Until then,
-// while everything is read, there are fewer live objects, and so there is room for more garbage.
+// more memory at its start than later: much garbage comes while everything is compared for the first time. Before that,
+// while everything is read, it is readingPercent: there are fewer live objects, and so there is room for more garbage.
 const (
 	leastPercent   = 50
 	readingPercent = 100
@@ -28,7 +28,7 @@ const mostPercent = 1000
 // collector sets GOGC after each collection so that headroom bytes may gather.
 type collector struct {
 	mu      sync.Mutex
-	least   int // value of GOGC
+	least   int // GOGC is never below it
 	stopped bool
 }
 

@@ -225,21 +225,7 @@ func (m *master) lead(ctx context.Context) error {
 	// The database runs longer than the loop, so that a transaction in flight ends.
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	run(&wg, func() { db.Run(dbCtx) })
-	run(&wg, func() {
-		select {
-		case <-loop.Known():
-			m.garbage.read()
-		case <-ctx.Done():
-		}
-	})
-	run(&wg, func() {
-		select {
-		case <-loop.InSync():
-			m.garbage.release() // the first lists are garbage
-			m.publish(ctx)
-		case <-ctx.Done():
-		}
-	})
+	run(&wg, func() { m.started(ctx, loop) })
 	m.metrics.Leader.Set(1)
 	err := loop.Run(ctx)
 	m.metrics.Leader.Set(0)
@@ -248,6 +234,22 @@ func (m *master) lead(ctx context.Context) error {
 	wg.Wait()
 	m.log.Info("master stopped")
 	return err
+}
+
+// started does what follows from the steps of a start.
+func (m *master) started(ctx context.Context, loop *reconcile.Loop) {
+	select {
+	case <-loop.Known():
+		m.garbage.read()
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-loop.InSync():
+		m.garbage.release() // the first lists are garbage
+		m.publish(ctx)
+	case <-ctx.Done():
+	}
 }
 
 // resolvConf names the servers of DNS of this host.

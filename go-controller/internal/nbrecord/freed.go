@@ -30,10 +30,10 @@ func (Records) Freed(s *cluster.State, session *ovsdb.Session) map[names.Range]i
 // Unclaimed is the addresses and subnets in the rows of owners whose objects do not claim them, or are gone. Pods wait
 // for it when a master starts, so all processors look at many owners.
 func (Records) Unclaimed(s *cluster.State, session *ovsdb.Session, owners []nb.Owner) []names.Range {
-	share := max(fewOwners, len(owners)/runtime.GOMAXPROCS(0)+1)
-	out := make([][]names.Range, len(owners)/share+1)
+	shares := slices.Collect(slices.Chunk(owners, max(fewOwners, len(owners)/runtime.GOMAXPROCS(0)+1)))
+	out := make([][]names.Range, len(shares))
 	var looking sync.WaitGroup
-	for i, some := range slices.Collect(slices.Chunk(owners, share)) {
+	for i, some := range shares {
 		looking.Go(func() { out[i] = unclaimed(s, session, some) })
 	}
 	looking.Wait()

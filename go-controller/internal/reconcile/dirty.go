@@ -55,8 +55,8 @@ type dirtySet struct {
 func newDirtySet() *dirtySet {
 	return &dirtySet{
 		byKind: map[names.Kind]map[nb.Owner]cause{}, waiting: map[nb.Owner]backoff{},
-		left:    map[names.Kind]map[nb.Owner]bool{},
-		parents: map[nb.Ref]map[nb.Owner]bool{}, since: map[nb.Owner]time.Time{},
+		left: map[names.Kind]map[nb.Owner]bool{}, parents: map[nb.Ref]map[nb.Owner]bool{},
+		since: map[nb.Owner]time.Time{},
 	}
 }
 
@@ -81,9 +81,9 @@ func (d *dirtySet) add(o nb.Owner, c cause) {
 type filler interface {
 	// TakesAny is false when there is no room for any owner of a kind.
 	TakesAny(k names.Kind) bool
-	// Full is true when there is room only for owners that must change together with others. Whether an owner is one of
+	// IsFull is true when there is room only for owners that must change together with others. Whether an owner is one of
 	// these does not change until it becomes dirty again.
-	Full() bool
+	IsFull() bool
 	// Takes is true when there is room for an owner.
 	Takes(o nb.Owner) bool
 	// Next plans an owner, or postpones it.
@@ -116,11 +116,11 @@ func (d *dirtySet) take(now time.Time, f filler) {
 // takeKind hands over the owners of a kind.
 func (d *dirtySet) takeKind(k names.Kind, now time.Time, f filler) {
 	for o, c := range d.byKind[k] {
-		if !f.TakesAny(k) || f.Full() && len(d.left[k]) == len(d.byKind[k]) { // it may have become full
+		if !f.TakesAny(k) || f.IsFull() && len(d.left[k]) == len(d.byKind[k]) { // it may have become full
 			return
 		}
 		switch {
-		case d.waiting[o].until.After(now) || d.vanished[o] || f.Full() && d.left[k][o]:
+		case d.waiting[o].until.After(now) || d.vanished[o] || f.IsFull() && d.left[k][o]:
 		case !f.Takes(o):
 			d.leave(o)
 		case f.Next(o, c, false):

@@ -32,7 +32,7 @@ type limited struct {
 
 func (l *limited) TakesAny(names.Kind) bool { return len(l.owners) < l.most }
 
-func (l *limited) Full() bool { return false }
+func (l *limited) IsFull() bool { return false }
 
 func (l *limited) Takes(nb.Owner) bool { return len(l.owners) < l.most }
 
@@ -50,11 +50,11 @@ type pairs struct {
 
 func (p *pairs) TakesAny(names.Kind) bool { return true }
 
-func (p *pairs) Full() bool { return len(p.owners) >= 2 }
+func (p *pairs) IsFull() bool { return len(p.owners) >= 2 }
 
 func (p *pairs) Takes(o nb.Owner) bool {
 	p.asked++
-	return !p.Full() || p.hasRows[o]
+	return !p.IsFull() || p.hasRows[o]
 }
 
 func (p *pairs) Next(o nb.Owner, _ cause, _ bool) (postpone bool) {

@@ -78,9 +78,6 @@ func (f filling) TakesAny(k names.Kind) bool {
 	return (f.loop.most == 0 || len(f.Plans) < f.loop.most) && f.batch.TakesAny(k)
 }
 
-// Full implements filler.
-func (f filling) Full() bool { return f.IsFull() }
-
 // Takes implements filler.
 func (f filling) Takes(o nb.Owner) bool { return f.TakesAny(o.Kind) && f.batch.Takes(o) }
 

@@ -120,10 +120,11 @@ func runScale(ctx context.Context, c Config, report *Report, tell func(string)) 
 	return nil
 }
 
-// prepareScale makes the nodes, the services, a master, the pods with policies, and a primary network: the first of a
-// cluster also makes rows that all of them use.
+// prepareScale makes the nodes, the services, a primary network, a master, and the pods with policies. The first
+// primary network of a cluster also makes rows that all of them use.
 func (s *scale) prepareScale(ctx context.Context) error {
 	err := errors.Join(load.KnowNetworks(ctx, s.rig.Objects, s.Networks.Kinds),
+		load.Tenant(ctx, s.rig.Kube, s.rig.Objects, "first-tenant", load.Layer2),
 		load.Nodes(ctx, s.rig.Kube, s.Nodes), load.Namespace(ctx, s.rig.Kube, phaseScale),
 		load.Parallel(ctx, s.Services, s.service))
 	if err != nil {
@@ -133,9 +134,6 @@ func (s *scale) prepareScale(ctx context.Context) error {
 		return err
 	}
 	if err := s.prepareScalePolicies(ctx); err != nil {
-		return err
-	}
-	if err := load.Tenant(ctx, s.rig.Kube, s.rig.Objects, "first-tenant", load.Layer2); err != nil {
 		return err
 	}
 	return s.master.WaitValues(ctx, func(value func(string, ...string) float64) bool {

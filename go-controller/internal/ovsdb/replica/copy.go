@@ -107,15 +107,16 @@ func (y *Copy) load(d *jsontext.Decoder) error {
 }
 
 func (y *Copy) loadTables(d *jsontext.Decoder) error {
-	n := 0
-	err := y.updates(d, func(t *table, id string, before, after model.Model) {
-		t.rows[id] = after
-		n++
-	})
-	if err == nil && y.sink.Load != nil {
-		y.sink.Load(n, y.all)
+	err := y.updates(d, func(t *table, id string, _, after model.Model) { t.rows[id] = after })
+	if err != nil || y.sink.Load == nil {
+		return err
 	}
-	return err
+	n := 0
+	for _, t := range y.tables {
+		n += len(t.rows)
+	}
+	y.sink.Load(n, y.all)
+	return nil
 }
 
 // all yields every row.
