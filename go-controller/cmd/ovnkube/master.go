@@ -21,6 +21,8 @@ func masterCommand() *cli.Command {
 			metricsFlag(d.Metrics),
 			boolFlag("verify", "when idle, compare the database with a full translation; "+
 				"log differences as errors and count them in northbound_verify_differences_total"),
+			&cli.DurationFlag{Name: "ovn-latency-interval", EnvVars: env("ovn-latency-interval"), DefaultText: "never",
+				Usage: "measure every `DURATION` how long OVN takes to follow a change, for northbound_ovn_latency_seconds"},
 			&cli.BoolFlag{Name: "leader-elect", Value: d.LeaderElect.Enabled, EnvVars: env("leader-elect"),
 				Usage: "elect a leader among several masters with a Lease; the others stand by"},
 			stringFlag("leader-elect-namespace", d.LeaderElect.Namespace, "`NAMESPACE` of the Lease"),
@@ -91,7 +93,7 @@ func masterConfig(c *cli.Context) (config.Master, error) {
 	if hasFlag(c.Command, "leader-elect") {
 		m.LeaderElect.Enabled, m.LeaderElect.Namespace = c.Bool("leader-elect"), c.String("leader-elect-namespace")
 		m.LeaderElect.Lease = c.Duration("leader-elect-lease").Round(time.Millisecond)
-		m.Verify, m.Adopt = c.Bool("verify"), c.Bool("adopt")
+		m.Verify, m.Adopt, m.OVNLatency = c.Bool("verify"), c.Bool("adopt"), c.Duration("ovn-latency-interval")
 		m.DomainNames.Grace = c.Duration("policy-dns-grace")
 		if m.DomainNames.Servers, err = config.ParseDNSServers(c.String("policy-dns-servers")); err != nil {
 			return m, err

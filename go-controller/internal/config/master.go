@@ -21,6 +21,8 @@ type Master struct {
 	AllowTCP    bool // take tcp: addresses of the Northbound database
 	Adopt       bool // take over a database that is recorded for another cluster
 	DomainNames DomainNames
+	// OVNLatency is how often OVN's latency is measured; 0: never.
+	OVNLatency time.Duration
 	// ACLConntrack has OVN's ACLs match ports as connection tracking has them.
 	ACLConntrack bool
 }
@@ -86,6 +88,9 @@ func (m Master) Validate() error {
 	}
 	if g := m.DomainNames.Grace; g < 0 || g > maxDNSGrace {
 		errs = append(errs, fmt.Errorf("--policy-dns-grace %s: want 0s to %s", g, maxDNSGrace))
+	}
+	if m.OVNLatency != 0 && m.OVNLatency < time.Second {
+		errs = append(errs, fmt.Errorf("--ovn-latency-interval %s: want at least 1s, or 0s for never", m.OVNLatency))
 	}
 	return errors.Join(errs...)
 }

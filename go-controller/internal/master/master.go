@@ -22,6 +22,7 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/kube/lease"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/source"
 	"github.com/northbound-net/northbound/go-controller/internal/kube/write"
+	"github.com/northbound-net/northbound/go-controller/internal/latency"
 	"github.com/northbound-net/northbound/go-controller/internal/limits"
 	"github.com/northbound-net/northbound/go-controller/internal/liveness"
 	"github.com/northbound-net/northbound/go-controller/internal/metrics"
@@ -226,6 +227,7 @@ func (m *master) lead(ctx context.Context) error {
 	dbCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	run(&wg, func() { db.Run(dbCtx) })
 	run(&wg, func() { m.started(ctx, loop) })
+	run(&wg, func() { m.measureOVN(ctx, db, loop) })
 	m.metrics.Leader.Set(1)
 	err := loop.Run(ctx)
 	m.metrics.Leader.Set(0)
@@ -250,6 +252,20 @@ func (m *master) started(ctx context.Context, loop *reconcile.Loop) {
 		m.publish(ctx)
 	case <-ctx.Done():
 	}
+}
+
+// measureOVN measures how long OVN takes to follow, while the database has all rows.
+func (m *master) measureOVN(ctx context.Context, db *ovsdb.Database, loop *reconcile.Loop) {
+	if m.config.OVNLatency == 0 {
+		return
+	}
+	probe := latency.Probe{Every: m.config.OVNLatency, Metrics: m.metrics, Log: m.log, Database: func() latency.Database {
+		if s := db.Session(); s != nil && loop.Compared(s) {
+			return s
+		}
+		return nil
+	}}
+	probe.Run(ctx)
 }
 
 // resolvConf names the servers of DNS of this host.

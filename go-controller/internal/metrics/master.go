@@ -32,10 +32,12 @@ type Master struct {
 	Leader        prometheus.Gauge
 	Epoch         prometheus.Gauge
 	Lag           prometheus.Histogram
-	PodAddresses  *prometheus.GaugeVec // node; family: ipv4, ipv6; state: used, available
-	Subnets       *prometheus.GaugeVec // range; family; state: used, available
-	Joins         *prometheus.GaugeVec // state: used, available
-	Expiry        *prometheus.GaugeVec // see factory.expiry
+	OVNLatency    *prometheus.HistogramVec // part: northd, controllers
+	OVNProbes     *prometheus.CounterVec   // result: followed, northd_late, controllers_late, failed
+	PodAddresses  *prometheus.GaugeVec     // node; family: ipv4, ipv6; state: used, available
+	Subnets       *prometheus.GaugeVec     // range; family; state: used, available
+	Joins         *prometheus.GaugeVec     // state: used, available
+	Expiry        *prometheus.GaugeVec     // see factory.expiry
 }
 
 // NewMaster makes the metrics and registers them with r.
@@ -78,6 +80,13 @@ func NewMaster(r prometheus.Registerer) *Master {
 		Lag: f.NewHistogram(histogramOpts("event_to_commit_seconds", "Time from receiving the oldest event of the API "+
 			"server that a Northbound transaction carries to the database's acknowledgement.",
 			prometheus.ExponentialBuckets(0.002, 2, 16))),
+		OVNLatency: f.NewHistogramVec(histogramOpts("ovn_latency_seconds", "Time from a change of the Northbound database "+
+			"until a part of OVN has carried it out: northd has written the Southbound database, or the ovn-controllers of all "+
+			"nodes have installed the flows. Only with --ovn-latency-interval.", prometheus.ExponentialBuckets(0.002, 2, 16)),
+			[]string{"part"}),
+		OVNProbes: f.counters("ovn_probes_total", "Measurements of OVN's latency, by result: followed, northd_late or "+
+			"controllers_late (not within a minute), or failed (no database answered). Only with --ovn-latency-interval.",
+			"result"),
 		PodAddresses: f.gauges("node_pod_addresses", "Addresses for pods in each node's subnets, by state: used or "+
 			"available. Only the leader knows.", "node", "family", "state"),
 		Subnets: f.gauges("cluster_subnets", "Node subnets in each range of --cluster-subnets, by state: used or available. "+

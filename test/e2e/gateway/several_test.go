@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,7 +161,8 @@ func (b bed) plug(t *testing.T, n *node.Node, in bool) {
 func TestSeveralGateways(t *testing.T) {
 	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true,
 		MasterArgs: []string{"--gateway-cidrs", "172.30.0.77/32", // moves
-			"--gateway-pin-cidrs", "10.244.0.0/16,fd00:10:244::/48"}}), t} // pins
+			"--gateway-pin-cidrs", "10.244.0.0/16,fd00:10:244::/48", // pins
+			"--ovn-latency-interval", "1s"}}), t}
 	machines.Kubectl(b.t, b.Cluster, pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
 	machines.Kubectl(b.t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]
@@ -171,6 +173,9 @@ func TestSeveralGateways(t *testing.T) {
 	b.awaitSpread(time.Minute, "a", n1)
 	b.awaitSpread(time.Minute, "b", n2)
 	b.insideIsReached("a", "b", "c")
+	if !t.Run("latency", func(t *testing.T) { bed{b.Cluster, t}.ovnFollows() }) {
+		return
+	}
 	if !t.Run("pins", func(t *testing.T) { bed{b.Cluster, t}.pins(t) }) {
 		return
 	}
@@ -182,6 +187,34 @@ func TestSeveralGateways(t *testing.T) {
 			return // otherwise the next fault would be mistaken
 		}
 	}
+}
+
+// ovnFollows checks that the master measures again and again how long ovn-northd and the ovn-controllers take to follow.
+func (b bed) ovnFollows() {
+	measured := func(part string) (n int) {
+		all, err := b.Metrics(b.t.Context(), control.Master)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for line := range strings.Lines(all) {
+			if rest, ok := strings.CutPrefix(line, `northbound_ovn_latency_seconds_count{part="`+part+`"} `); ok {
+				n, _ = strconv.Atoi(strings.TrimSpace(rest)) // no number is none
+			}
+		}
+		return n
+	}
+	more := func(part string) {
+		b.t.Helper()
+		before := measured(part)
+		machines.Eventually(b.t, "another measurement of "+part, func(context.Context) string {
+			if measured(part) == before {
+				return fmt.Sprintf("%d measurements, as before", before)
+			}
+			return ""
+		})
+	}
+	more("northd")
+	more("controllers")
 }
 
 // outlives breaks n2. Pods leave through n1, and through both when n2 is repaired.

@@ -114,14 +114,34 @@ func backendsOf(balancer string, n int) string { return fmt.Sprintf("%s with %d"
 func (n *northd) sync(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, northdLimit)
 	defer cancel()
-	n.config++
-	value := 1000 + n.config
-	err := n.nb.Transact("OVN_Northbound", map[string]any{"op": "update", "table": "NB_Global", "where": []any{},
-		"row": map[string]any{"nb_cfg": value}})
+	seen, err := n.raise()
 	if err != nil {
 		return time.Time{}, err
 	}
-	return n.seen.WaitName(ctx, load.Name{Namespace: "nb_cfg", Name: strconv.Itoa(value)})
+	return n.seen.WaitName(ctx, seen)
+}
+
+// raise gives nb_cfg a value that it never had, which ovn-northd copies.
+func (n *northd) raise() (load.Name, error) {
+	n.config++
+	return load.Name{Namespace: "nb_cfg", Name: strconv.Itoa(n.value())}, n.nb.Transact("OVN_Northbound",
+		map[string]any{"op": "update", "table": "NB_Global", "where": []any{}, "row": map[string]any{"nb_cfg": n.value()}})
+}
+
+// value is the last value of nb_cfg.
+func (n *northd) value() int { return 1000 + n.config }
+
+// follow has every chassis write that it has followed, as each ovn-controller does in a transaction of its own.
+func (n *northd) follow() error {
+	for i := range n.nodes {
+		err := n.sb.Transact(southbound, map[string]any{"op": "update", "table": "Chassis_Private",
+			"where": []any{[]any{"name", "==", load.ChassisID(i)}},
+			"row":   map[string]any{"nb_cfg": n.value(), "nb_cfg_timestamp": time.Now().UnixMilli()}})
+		if err != nil {
+			return fmt.Errorf("following with the chassis of node %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // chassis makes a chassis for each node, as its ovn-controller does when it starts.
@@ -212,6 +232,9 @@ func northdChanges() []northdChange {
 			i := n.nextNode - 1
 			return load.Name{Namespace: "port", Name: "stor-" + load.NodeName(i)}, load.Node(ctx, n.rig.Kube, i)
 		}, nil},
+		{"OVN's latency is measured", func(_ context.Context, n *northd) (load.Name, error) {
+			return n.raise()
+		}, (*northd).follow},
 	}
 }
 

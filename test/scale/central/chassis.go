@@ -103,6 +103,8 @@ func FakeChassis(id, node, ip string) []any {
 			"ip": ip, "chassis_name": id}},
 		map[string]any{"op": "insert", "table": "Chassis", "uuid": id, "row": map[string]any{"name": id, "hostname": node,
 			"encaps": []any{"named-uuid", "encap"}}},
+		map[string]any{"op": "insert", "table": "Chassis_Private", "row": map[string]any{"name": id,
+			"chassis": []any{"uuid", id}}},
 	}
 }
 
