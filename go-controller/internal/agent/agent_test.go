@@ -347,6 +347,20 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// The Node says which networks outside it has bridges to, whoever maps them.
+func TestSaysPhysicalNetworks(t *testing.T) {
+	if !testkit.Isolated(t) {
+		return
+	}
+	b := newBed(t)
+	b.becomeReady(t)
+	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `[]`})
+	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings=storage:br1,lan:br2")
+	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `["lan","storage"]`})
+	testkit.Run(t, "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "ovn-bridge-mappings")
+	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `[]`})
+}
+
 // The chassis name that somebody gave the node before stays.
 func TestKeepsSystemID(t *testing.T) {
 	if !testkit.Isolated(t) {

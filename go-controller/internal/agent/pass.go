@@ -32,9 +32,8 @@ type passMemory struct {
 	places      []hostnet.Place // where tunnel addresses were last, each once
 	swept       time.Time       // when ports without a device were looked for
 	flows       flowWatch
-	outage      string // why the gateway was out of service
-	unsaid      string // why the Node does not say that this agent is ready
-	triedToSay  time.Time
+	outage      string            // why the gateway was out of service
+	said        map[string]saying // by annotation
 
 	services serviceMemory
 	uses     usage
@@ -81,30 +80,50 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err := a.finish(ctx); err != nil {
 		return err
 	}
-	a.sayReady(ctx, node)
+	a.sayAll(ctx, node)
 	return nil
 }
 
-// sayAgain is the pause before a Node is told again that its agent is ready. Admission policies of an earlier version
-// refuse it each time.
+// sayAgain is the pause before an annotation that could not be written is tried again. Admission policies of an earlier
+// version refuse it each time.
 const sayAgain = 2 * time.Minute
 
-// sayReady tells the master that this agent has set up the node: a taint may wait for that. The node works without, so
-// a failure is only logged, and tried again in the next pass. A Node that was made anew is not set up before it has
-// subnets of its own.
-func (a *Agent) sayReady(ctx context.Context, node local.Node) {
-	if node.Annotations[annotation.NodeSubnets] == "" ||
-		a.memory.unsaid != "" && time.Since(a.memory.triedToSay) < sayAgain {
+// saying is what became of the last try to write an annotation.
+type saying struct {
+	tried   time.Time
+	refused string // why it could not be written
+}
+
+// sayAll tells the master that this agent has set up the node: a taint may wait for that. A Node that was made anew is
+// not set up before it has subnets of its own. Networks of topology localnet report the nodes without a bridge.
+func (a *Agent) sayAll(ctx context.Context, node local.Node) {
+	if node.Annotations[annotation.NodeSubnets] != "" {
+		a.say(ctx, node, annotation.NodeAgentReady, annotation.NodeIsReady)
+	}
+	if mappings, err := a.ovs.ExternalID(names.OVSBridgeMappings); err == nil {
+		networks := config.MappedNetworks(mappings)
+		a.say(ctx, node, annotation.NodePhysicalNetworks, annotation.MarshalNodePhysicalNetworks(networks))
+	}
+}
+
+// say writes an annotation that the node works without. A failure is only logged, and tried again in a later pass.
+func (a *Agent) say(ctx context.Context, node local.Node, key, value string) {
+	last := a.memory.said[key]
+	if last.refused != "" && time.Since(last.tried) < sayAgain {
 		return
 	}
-	a.memory.triedToSay = time.Now()
-	err := a.publish(ctx, node, map[string]string{annotation.NodeAgentReady: annotation.NodeIsReady})
-	if err == nil {
-		a.memory.unsaid = ""
-	} else if a.memory.unsaid != err.Error() && ctx.Err() == nil {
-		a.memory.unsaid = err.Error()
-		a.log.Warn("the Node does not say that its agent is ready", "node", a.config.Name, "error", err)
+	err := a.publish(ctx, node, map[string]string{key: value})
+	now := saying{tried: time.Now()}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		now.refused = err.Error()
 	}
+	if now.refused != "" && now.refused != last.refused {
+		a.log.Warn("an annotation of the Node can't be written", "node", a.config.Name, "annotation", key, "error", err)
+	}
+	a.memory.said[key] = now
 }
 
 // hostPass is the part of a pass that needs no Open vSwitch.

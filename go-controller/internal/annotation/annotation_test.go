@@ -52,6 +52,8 @@ func TestWireForm(t *testing.T) {
 			`{"gateway_ip":"","ip_address":"","mac_address":"00:00:00:00:00:00"}`},
 		{annotation.MarshalNodeSubnets(prefixes("10.244.1.0/24", "fd01::/64")), `{"default":["10.244.1.0/24","fd01::/64"]}`},
 		{annotation.MarshalNodeMgmtPortMAC(mac), `{"default":"0a:58:0a:f4:01:03"}`},
+		{annotation.MarshalNodePhysicalNetworks([]string{"storage", "lan", "lan"}), `["lan","storage"]`},
+		{annotation.MarshalNodePhysicalNetworks(nil), `[]`},
 		{annotation.MarshalNodePrimaryIfAddr(prefixes("fd00::2/64", "172.18.0.2/16")),
 			`{"ipv4":"172.18.0.2/16","ipv6":"fd00::2/64"}`},
 		{annotation.MarshalNodePrimaryIfAddr(prefixes("172.18.0.2/16")), `{"ipv4":"172.18.0.2/16","ipv6":""}`},
@@ -233,6 +235,21 @@ func TestLongAnnotationsAreNotParsed(t *testing.T) {
 		if err := parse(key + long); err == nil || !strings.Contains(err.Error(), fmt.Sprint("want at most ", limit)) ||
 			len(err.Error()) > 1000 {
 			t.Errorf("%s, more than %d bytes: %.200v", key, limit, err)
+		}
+	}
+}
+
+func TestNodePhysicalNetworks(t *testing.T) {
+	for value, want := range map[string][]string{`[]`: {}, `["storage","lan","lan"]`: {"lan", "storage"}} {
+		got, err := annotation.ParseNodePhysicalNetworks(value)
+		if err != nil || got == nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %#v, %v, want %q", value, got, err, want)
+		}
+	}
+	for _, bad := range []string{``, `null`, `lan`, `{"lan":1}`, `[1]`} {
+		if got, err := annotation.ParseNodePhysicalNetworks(bad); err == nil || got != nil ||
+			!strings.Contains(err.Error(), annotation.NodePhysicalNetworks) {
+			t.Errorf("%q: %q, %v, want an error that names the annotation", bad, got, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
@@ -19,6 +20,8 @@ const (
 	NodeMgmtPortMAC   = "k8s.ovn.org/node-mgmt-port-mac-addresses" // {"default":"0a:58:0a:f4:01:02"}, from the agent
 	NodePrimaryIfAddr = "k8s.ovn.org/node-primary-ifaddr"          // {"ipv4":"172.18.0.2/16","ipv6":""}, from the agent
 	NodeAgentReady    = "k8s.ovn.org/node-agent-ready"             // NodeIsReady, from the agent
+	// NodePhysicalNetworks is the networks outside that the node has bridges to: ["lan","storage"], from the agent.
+	NodePhysicalNetworks = "k8s.ovn.org/node-physical-networks"
 )
 
 // NodeIsReady is the value of a node-agent-ready annotation: the agent has set up the node since the Node was made.
@@ -131,6 +134,23 @@ func SetNodeSubnets(value string, subnets map[names.Network][]netip.Prefix) stri
 // MarshalNodeSubnets writes a node-subnets annotation that has only the cluster's own network; "" for no subnets.
 func MarshalNodeSubnets(subnets []netip.Prefix) string {
 	return SetNodeSubnets("", map[names.Network][]netip.Prefix{names.Own: subnets})
+}
+
+// ParseNodePhysicalNetworks reads a node-physical-networks annotation. The list is sorted, and not nil if it is empty.
+func ParseNodePhysicalNetworks(value string) ([]string, error) {
+	list := []string{}
+	if err := json.Unmarshal([]byte(value), &list); err != nil || list == nil {
+		return nil, refused(NodePhysicalNetworks, value, errors.New(`want a list of names such as ["lan","storage"]`))
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// MarshalNodePhysicalNetworks writes a node-physical-networks annotation.
+func MarshalNodePhysicalNetworks(networks []string) string {
+	list := append([]string{}, networks...)
+	slices.Sort(list)
+	return marshal(slices.Compact(list))
 }
 
 // MarshalNodeMgmtPortMAC writes a node-mgmt-port-mac-addresses annotation.

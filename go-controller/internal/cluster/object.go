@@ -45,6 +45,9 @@ type Node struct {
 	ByHand        bool                  // set up by hand: recorded in the Northbound database, not in Kubernetes
 	Found         Found                 // every annotation that a master writes
 
+	// Physical is the networks outside that the node has bridges to, sorted; nil until its agent has said.
+	Physical []string
+
 	AgentReady bool    // the agent has set up the node since the Node object was made
 	Taints     []Taint // those that wait for the agent
 	Available  bool    // condition NetworkUnavailable is False
@@ -67,7 +70,28 @@ func (n *Node) Equal(o Object) bool {
 		n.Unreachable == m.Unreachable && n.LeaseExpired == m.LeaseExpired && n.ByHand == m.ByHand &&
 		slices.Equal(n.Addrs, m.Addrs) && slices.Equal(n.ExternalAddrs, m.ExternalAddrs) &&
 		n.Gateway.Equal(m.Gateway) && n.Found.Equal(m.Found) && n.AgentReady == m.AgentReady &&
-		slices.Equal(n.Taints, m.Taints) && n.Available == m.Available
+		slices.Equal(n.Taints, m.Taints) && n.Available == m.Available && n.SameBridges(m)
+}
+
+// SameBridges is true if both nodes have said that they have bridges to the same networks outside. A nil node is one
+// that has said nothing.
+func (n *Node) SameBridges(m *Node) bool {
+	a, b := n.bridges(), m.bridges()
+	return (a == nil) == (b == nil) && slices.Equal(a, b)
+}
+
+// Unbridged is true if the node's agent has said which networks outside it has bridges to, and this is not one.
+func (n *Node) Unbridged(physical string) bool {
+	_, found := slices.BinarySearch(n.bridges(), physical)
+	return n.bridges() != nil && !found
+}
+
+// bridges is Physical; nil for a nil node.
+func (n *Node) bridges() []string {
+	if n == nil {
+		return nil
+	}
+	return n.Physical
 }
 
 // Reported is the addresses that the Node object reports in its status. The kubelet writes them.

@@ -38,6 +38,10 @@ const TypeNetworkCreated = "NetworkCreated"
 // TypeNetworkAllocated is their condition that tells whether every node that needs a subnet of the network has one.
 const TypeNetworkAllocated = "NetworkAllocationSucceeded"
 
+// TypeNetworkMapped is their condition that tells whether every node has a bridge to the network outside that a network
+// of topology Localnet is joined to. The other topologies lack it.
+const TypeNetworkMapped = "PhysicalNetworkMapped"
+
 // Ref implements Object.
 func (u *UserNetwork) Ref() Ref {
 	if u.Name.Namespace == "" {

@@ -119,6 +119,9 @@ func (p *path) node() cluster.Object {
 		*n = *old
 	}
 	n.Unreachable = p.chance(10)
+	if p.chance(10) {
+		n.Physical = [][]string{nil, {}, {"lan"}, {"lan", "storage"}}[p.r.IntN(4)]
+	}
 	if p.chance(20) {
 		n.Labels = p.labels()
 	}

@@ -27,7 +27,7 @@ const (
 // ofAgents are the annotations that an agent writes on its own Node.
 func ofAgents() []string {
 	return []string{"k8s.ovn.org/node-chassis-id", "k8s.ovn.org/node-mgmt-port-mac-addresses",
-		"k8s.ovn.org/node-primary-ifaddr", "k8s.ovn.org/node-agent-ready", gateway}
+		"k8s.ovn.org/node-primary-ifaddr", "k8s.ovn.org/node-agent-ready", "k8s.ovn.org/node-physical-networks", gateway}
 }
 
 // attempt is a request. What it says begins with who asks.

@@ -97,8 +97,8 @@ spec:
 `
 	machines.Kubectl(t, c, newer, "apply", "-f", "-")
 	const older = "amber (team), blue (blue/own), green (green/own), red (red/own), violet (team)"
-	conditionEnds(t, c, "are in the network: none; these namespaces have an older primary network, in which their pods "+
-		"stay: "+older+"; delete one of the two networks", "clusteruserdefinednetwork", "everybody")
+	conditionEnds(t, c, "NetworkCreated", "are in the network: none; these namespaces have an older primary network, "+
+		"in which their pods stay: "+older+"; delete one of the two networks", "clusteruserdefinednetwork", "everybody")
 	apply(t, c, probedPod("red", "red-new", "n1", "")+probedPod("violet", "violet-new", "n1", ""), "red", "red-new")
 	machines.Kubectl(t, c, "", "wait", "-n", "violet", "--for=condition=Ready", "--timeout=60s", "pod", "violet-new")
 	for ns, pods := range map[string][]string{"red": {"red-1", "red-2", "red-new"}, "green": {"green-1", "green-2"},
@@ -150,9 +150,9 @@ func tryLeaving(t *testing.T, c *sandbox.Cluster) {
 	before := on(t, c, "violet", "violet-1", "ovn-udn1")
 	const team = "are in the network: amber"
 	network := []string{"clusteruserdefinednetwork", "team"}
-	conditionEnds(t, c, team+", violet", network...)
+	conditionEnds(t, c, "NetworkCreated", team+", violet", network...)
 	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team-")
-	conditionEnds(t, c, team, network...)
+	conditionEnds(t, c, "NetworkCreated", team, network...)
 	amberAnswers(t, c, "violet-1", false)
 	noAnswer(t, c, "dns-", forbidden(t, c), inPod("violet", "violet-1"))
 	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team=yes")

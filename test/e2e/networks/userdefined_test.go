@@ -158,13 +158,17 @@ spec:
 func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 	cable(t, c)
 	n1, n2 := c.Nodes[0], c.Nodes[1]
-	for _, n := range []*node.Node{n1, n2} {
+	machines.Kubectl(t, c, vlanForAll, "apply", "-f", "-")
+	for _, lacking := range []string{"n1, n2", "n2"} {
+		conditionEnds(t, c, "PhysicalNetworkMapped", "no bridge for physical network lan: "+lacking+
+			"; see --bridge-mappings of the node agent", "clusteruserdefinednetwork", "san")
+		n := map[string]*node.Node{"n1, n2": n1, "n2": n2}[lacking]
 		machines.RestartAgent(t, c, n, "--bridge-mappings", "physnet:br-phys,lan:br-lan")
 	}
 	defer hostIn(t, n2, "100", [2]string{"192.0.2.3/24", "2001:db8:100::f3/64"})()
-	machines.Kubectl(t, c, vlanForAll, "apply", "-f", "-")
-	machines.Kubectl(t, c, "", "wait", "--for=condition=NetworkCreated", "--timeout=60s",
-		"clusteruserdefinednetwork/san")
+	for _, condition := range []string{"NetworkCreated", "PhysicalNetworkMapped"} {
+		machines.Kubectl(t, c, "", "wait", "--for=condition="+condition, "--timeout=60s", "clusteruserdefinednetwork/san")
+	}
 	asked := `[{"name": "san", "ips": ["192.0.2.77", "2001:db8:100::77"]}]`
 	apply(t, c, podWith("orange", "disk", "n1", asked), "orange", "disk")
 	apply(t, c, podWith("purple", "disk-2", "n2", "san"), "purple", "disk-2")
@@ -196,7 +200,7 @@ func tryVLANOfAll(t *testing.T, c *sandbox.Cluster) {
 	selects(`"orange", "purple"`)
 	both()
 	machines.Kubectl(t, c, "", "delete", "clusteruserdefinednetwork", "san", "--wait=false")
-	conditionEnds(t, c, "it stays while pods have interfaces in it: orange/disk, purple/disk-2",
+	conditionEnds(t, c, "NetworkCreated", "it stays while pods have interfaces in it: orange/disk, purple/disk-2",
 		"clusteruserdefinednetwork", "san")
 	both()
 }
@@ -261,9 +265,9 @@ func tryProtected(t *testing.T, c *sandbox.Cluster) {
 	machines.Eventually(t, "the network that is deleted", deleted)
 	const kept = "it stays while pods have interfaces in it: orange/orange-1, orange/orange-2"
 	network := []string{"userdefinednetwork", "-n", "orange", "own"}
-	conditionEnds(t, c, kept+", orange/orange-3", network...)
+	conditionEnds(t, c, "NetworkCreated", kept+", orange/orange-3", network...)
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "orange", "orange-3", "--timeout=60s")
-	conditionEnds(t, c, kept, network...)
+	conditionEnds(t, c, "NetworkCreated", kept, network...)
 	machines.InSync(t, c)
 	if wrong := deleted(t.Context()); wrong != "" {
 		t.Error(wrong)
@@ -274,12 +278,12 @@ func tryProtected(t *testing.T, c *sandbox.Cluster) {
 }
 
 // conditionEnds waits until the message of the condition of a network ends with a text.
-func conditionEnds(t *testing.T, c *sandbox.Cluster, want string, network ...string) {
+func conditionEnds(t *testing.T, c *sandbox.Cluster, condition, want string, network ...string) {
 	t.Helper()
-	what := fmt.Sprintf("the condition of %s ends with %q", network, want)
+	what := fmt.Sprintf("the condition %s of %s ends with %q", condition, network, want)
 	machines.Eventually(t, what, func(ctx context.Context) string {
 		out, err := c.Kubectl(ctx, append([]string{"get", "-o",
-			`jsonpath={.status.conditions[?(@.type=="NetworkCreated")].message}`}, network...)...).CombinedOutput()
+			fmt.Sprintf(`jsonpath={.status.conditions[?(@.type==%q)].message}`, condition)}, network...)...).CombinedOutput()
 		if err != nil || !strings.HasSuffix(string(out), want) {
 			return fmt.Sprintf("%v: %s", err, out)
 		}

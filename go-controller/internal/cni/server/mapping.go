@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
 	"github.com/northbound-net/northbound/go-controller/internal/config"
@@ -19,25 +20,11 @@ func (s *Server) checkMappings(ref podRef, networks []attached) error {
 		if err != nil {
 			return cniError(protocol.CodeTryAgain, err.Error(), "reading external_ids:%s", names.OVSBridgeMappings)
 		}
-		if !hasMapping(value, a.net.Physical) {
+		if !slices.Contains(config.MappedNetworks(value), a.net.Physical) {
 			return cniError(protocol.CodeTryAgain, fmt.Sprintf("external_ids:%s is %q, want %s:BRIDGE in it: see "+
 				"--bridge-mappings of the node agent", names.OVSBridgeMappings, value, a.net.Physical),
 				"interface %s of pod %s: this node has no bridge for physical network %s", a.Interface, ref, a.net.Physical)
 		}
 	}
 	return nil
-}
-
-// hasMapping is true when ovn-bridge-mappings has a bridge for a network.
-func hasMapping(mappings, network string) bool {
-	list, err := config.ParseBridgeMappings(mappings)
-	if err != nil {
-		return false
-	}
-	for _, m := range list {
-		if m.Network == network {
-			return true
-		}
-	}
-	return false
 }

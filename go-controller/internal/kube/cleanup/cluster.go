@@ -92,8 +92,8 @@ func holds(s coordinationv1.LeaseSpec, now time.Time) string {
 // nodeKeys are the annotations of Nodes that masters and agents write.
 func nodeKeys() []string {
 	return []string{annotation.NodeSubnets, annotation.NodeChassisID, annotation.NodeMgmtPortMAC,
-		annotation.NodePrimaryIfAddr, annotation.NodeAgentReady, annotation.L3GatewayConfig,
-		annotation.GatewayJoinAddrs}
+		annotation.NodePrimaryIfAddr, annotation.NodeAgentReady, annotation.NodePhysicalNetworks,
+		annotation.L3GatewayConfig, annotation.GatewayJoinAddrs}
 }
 
 func (c Cluster) nodes(ctx context.Context) (int, error) {

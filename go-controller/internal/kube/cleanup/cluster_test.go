@@ -62,7 +62,8 @@ func objects(renewed time.Time) []runtime.Object {
 		masterLease(renewed), &coordinationv1.Lease{ObjectMeta: gateway},
 		&coordinationv1.Lease{ObjectMeta: named("kube-node-lease", "n1")},
 		&corev1.Node{ObjectMeta: named("", "n1", "node-subnets", "node-chassis-id", "node-mgmt-port-mac-addresses",
-			"node-primary-ifaddr", "node-agent-ready", "l3-gateway-config", "node-gateway-router-lrp-ifaddrs"),
+			"node-primary-ifaddr", "node-agent-ready", "node-physical-networks", "l3-gateway-config",
+			"node-gateway-router-lrp-ifaddrs"),
 			Status: conditions("NorthboundIsReady")},
 		&corev1.Node{ObjectMeta: named("", "n2"), Status: conditions("RouteCreated")},
 		&corev1.Pod{ObjectMeta: named("shop", "web", "pod-networks")}, &corev1.Pod{ObjectMeta: named("shop", "host")},
@@ -103,7 +104,8 @@ func networks() dynamic.Interface {
 
 const removals = `- Node n1: k8s.ovn.org/node-subnets, k8s.ovn.org/node-chassis-id, ` +
 	`k8s.ovn.org/node-mgmt-port-mac-addresses, k8s.ovn.org/node-primary-ifaddr, ` +
-	`k8s.ovn.org/node-agent-ready, k8s.ovn.org/l3-gateway-config, k8s.ovn.org/node-gateway-router-lrp-ifaddrs
+	`k8s.ovn.org/node-agent-ready, k8s.ovn.org/node-physical-networks, k8s.ovn.org/l3-gateway-config, ` +
+	`k8s.ovn.org/node-gateway-router-lrp-ifaddrs
 - Node n1: condition NetworkUnavailable
 - Pod shop/web: k8s.ovn.org/pod-networks
 - UserDefinedNetwork shop/kept: finalizer k8s.ovn.org/user-defined-network-protection

@@ -239,3 +239,25 @@ func TestDecodeServiceCIDR(t *testing.T) {
 	}
 	wantProblems(t, "ServiceCIDR", problems, [2]string{"InvalidServiceCIDR", `spec.cidrs[1]: "10.97.0.0/33": want`})
 }
+
+// A node whose agent has said that it has no bridge is not one whose agent has said nothing.
+func TestDecodePhysicalNetworks(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: meta("", "n", nil)}
+	for value, want := range map[string]string{"": "unknown", `[]`: "without lan", `["b","lan"]`: "with lan",
+		`["b"]`: "without lan", `lan`: "unknown, InvalidPhysicalNetworks"} {
+		if n.Annotations = nil; value != "" {
+			n.Annotations = map[string]string{annotation.NodePhysicalNetworks: value}
+		}
+		node, problems := decode[*cluster.Node](t, n)
+		got := map[bool]string{true: "without lan", false: "with lan"}[node.Unbridged("lan")]
+		if node.SameBridges(nil) {
+			got = "unknown"
+		}
+		for _, p := range problems {
+			got += ", " + p.Reason
+		}
+		if got != want || node.Equal(&cluster.Node{Name: "n"}) {
+			t.Errorf("annotation %q: %s, want %s", value, got, want)
+		}
+	}
+}

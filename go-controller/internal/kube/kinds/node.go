@@ -16,6 +16,7 @@ import (
 const (
 	reasonNodeAddress   = "InvalidNodeAddress"
 	reasonNodeCondition = "InvalidNodeCondition"
+	reasonNodePhysical  = "InvalidPhysicalNetworks"
 )
 
 func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
@@ -28,6 +29,12 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 	out.AgentReady = n.Annotations[annotation.NodeAgentReady] == annotation.NodeIsReady
 	f := findingsOf(cluster.KindNode, n)
 	f.add(out.ReadAnnotations(n.Annotations))
+	if value, ok := n.Annotations[annotation.NodePhysicalNetworks]; ok {
+		var err error
+		if out.Physical, err = annotation.ParseNodePhysicalNetworks(value); err != nil {
+			f.bad(reasonNodePhysical, "%v: networks of topology localnet don't count this node", err)
+		}
+	}
 	for at, t := range n.Spec.Taints {
 		if t.Key != names.TaintAgentNotReady {
 			continue

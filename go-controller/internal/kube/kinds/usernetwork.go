@@ -28,7 +28,8 @@ func UserNetwork() Kind {
 func userNetworkOf(u *unstructured.Unstructured) *cluster.UserNetwork {
 	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()), Created: u.GetCreationTimestamp().Unix(),
 		Deleting: u.GetDeletionTimestamp() != nil,
-		Observed: observedOf(u, cluster.TypeNetworkCreated, cluster.TypeNetworkAllocated)}
+		Observed: observedOf(u, cluster.TypeNetworkCreated, cluster.TypeNetworkAllocated,
+			cluster.TypeNetworkMapped)}
 	if finalizers := u.GetFinalizers(); len(finalizers) > 0 {
 		out.Protected = slices.Contains(finalizers, cluster.Finalizer)
 		if text, err := json.Marshal(finalizers); err == nil {

@@ -100,7 +100,7 @@ func TestAdmissionKeys(t *testing.T) {
 	}
 	for key, byAgent := range map[string]bool{
 		annotation.NodeChassisID: true, annotation.NodeMgmtPortMAC: true, annotation.NodePrimaryIfAddr: true,
-		annotation.NodeAgentReady: true, annotation.L3GatewayConfig: true,
+		annotation.NodeAgentReady: true, annotation.L3GatewayConfig: true, annotation.NodePhysicalNetworks: true,
 		annotation.NodeSubnets: false, annotation.GatewayJoinAddrs: false,
 		annotation.PodNetworks: false, annotation.PodClassic: false,
 	} {

@@ -31,7 +31,8 @@ func (Cluster) Owners(s *cluster.State) []nb.Owner {
 func (Cluster) Depends() translate.Dependencies {
 	return translate.Dependencies{
 		Kinds: []cluster.Kind{cluster.KindServiceCIDR, cluster.KindNetworkDefinition, cluster.KindUserNetwork,
-			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindPod, cluster.KindNamespace},
+			cluster.KindClusterUserNetwork, cluster.KindService, cluster.KindPod, cluster.KindNamespace,
+			cluster.KindNode},
 		Subjects: []cluster.Subject{index.MulticastUsed, index.LoggingUsed, index.PrimaryOf},
 	}
 }
@@ -58,6 +59,8 @@ func (t Cluster) affected(s *cluster.State, c cluster.Change) []nb.Owner {
 		return joinedOrLeft(s, c)
 	case cluster.KindNamespace:
 		return selecting(s, c)
+	case cluster.KindNode:
+		return bridging(s, c)
 	}
 	return t.Owners(s)
 }
@@ -83,6 +86,10 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	out, err := t.rows(s, o)
 	if d := s.NetworkDefinitions[defined]; ok && err == nil && d != nil && name == names.ClusterOwner {
 		out.Reports = append(out.Reports, outdone(s, network, d.Ref(), d.UID)...)
+		if n := s.Networks[network]; len(unbridged(s, n)) > 0 {
+			out.Reports = append(out.Reports, cluster.Problem{Ref: d.Ref(), UID: d.UID, Reason: reasonUnbridged,
+				Message: withoutBridge(n, unbridged(s, n))})
+		}
 	}
 	return out, err
 }

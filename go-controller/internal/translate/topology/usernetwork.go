@@ -21,6 +21,12 @@ const (
 	conditionLacking   = "InternalError"
 )
 
+// conditionMapped is a reason of the condition about the network outside, which is this project's own.
+const conditionMapped = "NodesHaveBridges"
+
+// reasonUnbridged is the other. It is also that of a Problem with a NetworkAttachmentDefinition, which has no status.
+const reasonUnbridged = "NodesWithoutBridge"
+
 // reasonOutdone is the reason of a Problem with a primary network of a namespace that has an older one.
 const reasonOutdone = "OlderPrimaryNetwork"
 
@@ -157,7 +163,62 @@ func allocated(s *cluster.State, u *cluster.UserNetwork, created cluster.Conditi
 	return c
 }
 
-// userRows is the rows of the network that a user defines, and the condition of its status.
+// unbridged lists the nodes that lack a bridge to the network outside that a network is joined to, sorted. Pods of the
+// network don't start there. A node whose agent has not said which bridges it has is not listed.
+func unbridged(s *cluster.State, n *cluster.Network) (nodes []string) {
+	if n == nil || n.Topology != cluster.Localnet {
+		return nil
+	}
+	for name, node := range s.Nodes {
+		if node.Unbridged(n.Physical.Name) {
+			nodes = append(nodes, name)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// withoutBridge says which nodes lack a bridge to the network outside that a network is joined to.
+func withoutBridge(n *cluster.Network, nodes []string) string {
+	return fmt.Sprintf("pods of the network don't start on these nodes, which have no bridge for physical network %s: %s; "+
+		"see --bridge-mappings of the node agent", n.Physical.Name, few(nodes, 10))
+}
+
+// bridging lists the owners of networks of topology Localnet whose condition or report names a node since it has
+// changed, or names it no longer.
+func bridging(s *cluster.State, c cluster.Change) (out []nb.Owner) {
+	old, _ := c.Old.(*cluster.Node)
+	now, _ := c.New.(*cluster.Node)
+	if old.SameBridges(now) {
+		return nil
+	}
+	for _, n := range s.Networks {
+		physical := n.Physical.Name
+		if n.Topology == cluster.Localnet && old.Unbridged(physical) != now.Unbridged(physical) {
+			out = append(out, nb.Owner{Kind: names.KindCluster, Name: n.ClusterOwner()})
+		}
+	}
+	return out
+}
+
+// mapped is the condition that tells whether every node has a bridge to the network outside; ok is false for a network
+// that is joined to none.
+func mapped(s *cluster.State, u *cluster.UserNetwork, created cluster.Condition) (c cluster.Condition, ok bool) {
+	if u.Network == nil || u.Network.Topology != cluster.Localnet {
+		return c, false
+	}
+	c = cluster.Condition{Type: cluster.TypeNetworkMapped, True: true, Reason: conditionMapped,
+		Message: "every node whose agent reports its bridges has one for physical network " + u.Network.Physical.Name}
+	if nodes := unbridged(s, u.Network); len(nodes) > 0 {
+		c.True, c.Reason, c.Message = false, reasonUnbridged, withoutBridge(u.Network, nodes)
+	}
+	if !created.True {
+		c.True, c.Reason, c.Message = false, created.Reason, "the network is not joined to anything: see "+created.Type
+	}
+	return c, true
+}
+
+// userRows is the rows of the network that a user defines, and the conditions of its status.
 func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) (translate.Rows, error) {
 	out, err := t.rows(s, o)
 	if err != nil {
@@ -193,5 +254,8 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 		}
 	}
 	out.Judged = &cluster.Judged{Ref: u.Ref(), UID: u.UID, Conditions: []cluster.Condition{c, allocated(s, u, c)}}
+	if c, ok := mapped(s, u, c); ok {
+		out.Judged.Conditions = append(out.Judged.Conditions, c)
+	}
 	return out, nil
 }
