@@ -63,7 +63,7 @@ func New(k config.Kubernetes, agent string) (*Clients, error) {
 	for _, prepare := range []func() error{
 		func() (err error) { c.Patches, err = patchClient(rc); return err },
 		func() (err error) {
-			c.Kube, err = kubernetes.NewForConfig(withoutManagedFields(protobuf(rc)))
+			c.Kube, err = kubernetes.NewForConfig(withCuts(protobuf(rc)))
 			return err
 		},
 		func() (err error) { c.Dynamic, err = dynamic.NewForConfig(rc); return err },

@@ -13,11 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Nobody here reads managedFields, which are half of many an object. The API server can't be asked to leave them out.
-// So they are cut out of watches before client-go copies and decodes them: a watch begins with all objects.
+// Watches begin with all objects. Nobody here reads most of what pods and nodes are described by, and the API server
+// can't be asked to leave that out: managedFields, which are half of many an object, containers' commands and probes,
+// the images of a node. So it is cut out before client-go copies and decodes an object.
 
-// withoutManagedFields is rc for objects without managedFields.
-func withoutManagedFields(rc *rest.Config) *rest.Config {
+// withCuts is rc for watches without what nobody here reads.
+func withCuts(rc *rest.Config) *rest.Config {
 	c := rest.CopyConfig(rc)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return pruning{next} })
 	return c
@@ -50,6 +51,7 @@ type pruned struct {
 	whole   []byte // as it is handed out
 	out     []byte // the part of it that was not read yet
 	levels  [depth][]byte
+	cuts    map[string]cut // by the kind of object
 }
 
 // buffered is how many bytes of a watch are read at once. In HTTP/2 the receiver acknowledges what was read: with one
@@ -57,7 +59,7 @@ type pruned struct {
 const buffered = 32 << 10
 
 func newPruned(body io.ReadCloser) *pruned {
-	return &pruned{Closer: body, from: bufio.NewReaderSize(body, buffered)}
+	return &pruned{Closer: body, from: bufio.NewReaderSize(body, buffered), cuts: cuts()}
 }
 
 // largest is the longest message that is taken. client-go takes no longer ones either.
@@ -96,31 +98,66 @@ func (p *pruned) next() error {
 		}
 		return err
 	}
-	out := p.prune(p.message, 0)
+	out := p.prune(p.message, 0, event())
 	p.whole = append(binary.BigEndian.AppendUint32(p.whole[:0], uint32(len(out))), out...)
 	p.out = p.whole
 	return nil
 }
 
-// The managedFields of an object in an event: the number of the field that leads there, from level to level. They are
-// the fields object of WatchEvent, raw of RawExtension, raw of Unknown, metadata of any object, and managedFields.
-const depth = 5
+// cut is what is left out of a message, by numbers of fields: nil for the whole field, else what is left out of the
+// message in it.
+type cut map[protowire.Number]cut
 
-func path(level int) protowire.Number { return [depth]protowire.Number{2, 1, 2, 1, 17}[level] }
+// cuts is what is left out of objects, by their kinds. "" is for all others (Kubernetes API, generated.proto).
+func cuts() map[string]cut {
+	metadata := cut{17: nil} // managedFields
+	// image, command, args, workingDir, env, resources, volumeMounts, livenessProbe, readinessProbe, lifecycle,
+	// terminationMessagePath, imagePullPolicy, envFrom, terminationMessagePolicy, startupProbe
+	container := all(2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 19, 20, 22)
+	spec := all(1, 18, 22, 33, 34)           // volumes, affinity, tolerations, topologySpreadConstraints, ephemeralContainers
+	spec[2], spec[20] = container, container // containers, initContainers
+	status := all(2, 8, 10, 13)              // conditions, and the statuses of the three lists of containers
+	return map[string]cut{
+		"":     {1: metadata},
+		"Pod":  {1: metadata, 2: spec, 3: status},
+		"Node": {1: metadata, 3: {8: nil /* images */}},
+	}
+}
+
+// all leaves out whole fields.
+func all(numbers ...protowire.Number) cut {
+	c := cut{}
+	for _, n := range numbers {
+		c[n] = nil
+	}
+	return c
+}
+
+// event is the way from a WatchEvent to the object in it: its field 2 is a RawExtension, and that one's field 1 the
+// object. prune decides itself what is left out of that.
+func event() cut { return cut{2: {1: {}}} }
+
+// depth is how many messages are in each other: WatchEvent, RawExtension, Unknown, the object, a part of it, and a
+// container.
+const depth = 6
+
+// unknown is the level of the Unknown, whose field 1 is the object's TypeMeta and whose field 2 is the object.
+const unknown = 2
 
 // magic precedes an Unknown.
 const magic = "k8s\x00"
 
-// prune is a message without the managedFields in it. A message that can't be read is as it was: client-go says what is
+// prune is a message without what is to be left out. A message that can't be read is as it was: client-go says what is
 // wrong with it. The result is valid until the next call of the level.
-func (p *pruned) prune(message []byte, level int) []byte {
+func (p *pruned) prune(message []byte, level int, c cut) []byte {
 	out := p.levels[level][:0]
 	rest := message
-	if level == 2 {
+	if level == unknown {
 		if len(rest) < len(magic) || string(rest[:len(magic)]) != magic {
 			return message
 		}
 		out, rest = append(out, magic...), rest[len(magic):]
+		c = cut{2: p.cuts[""]}
 	}
 	for len(rest) > 0 {
 		number, kind, n := protowire.ConsumeField(rest)
@@ -129,16 +166,41 @@ func (p *pruned) prune(message []byte, level int) []byte {
 		}
 		field := rest[:n]
 		rest = rest[n:]
+		if level == unknown && number == 1 && kind == protowire.BytesType {
+			if named, ok := p.cuts[kindOf(field)]; ok {
+				c = cut{2: named}
+			}
+		}
+		inner, is := c[number]
 		switch {
-		case number != path(level) || kind != protowire.BytesType:
+		case !is || kind != protowire.BytesType:
 			out = append(out, field...)
-		case level < depth-1:
+		case inner != nil:
 			_, _, tag := protowire.ConsumeTag(field)
 			value, _ := protowire.ConsumeBytes(field[tag:])
 			out = append(out, field[:tag]...)
-			out = protowire.AppendBytes(out, p.prune(value, level+1))
+			out = protowire.AppendBytes(out, p.prune(value, level+1, inner))
 		}
 	}
 	p.levels[level] = out
 	return out
+}
+
+// kindOf is the kind of object that a TypeMeta has in its field 2. field is the one with the TypeMeta in it.
+func kindOf(field []byte) string {
+	_, _, tag := protowire.ConsumeTag(field)
+	rest, _ := protowire.ConsumeBytes(field[tag:])
+	for len(rest) > 0 {
+		number, kind, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			return ""
+		}
+		if number == 2 && kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(rest)
+			name, _ := protowire.ConsumeBytes(rest[tag:n])
+			return string(name)
+		}
+		rest = rest[n:]
+	}
+	return ""
 }
