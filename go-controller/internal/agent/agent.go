@@ -81,7 +81,7 @@ func New(c config.Node, kube *local.Watcher, registry prometheus.Registerer, log
 		flows: ovs.NewFlows(c.OVSAddress), kicked: make(chan struct{}, 1), wanted: &sync.Map{},
 		outage: newOutage(), noOVS: fmt.Errorf("the Open vSwitch database at %s does not answer: is ovsdb-server running?",
 			c.OVSAddress),
-		memory: passMemory{said: map[string]saying{}},
+		memory: passMemory{optional: map[string]attempt{}},
 	}
 	kube.Refusals.Count, kube.Refusals.Log = a.metrics.KindsRefused, log
 	a.health = newHealthChecks(log, a.metrics.HealthPortsFailed)

@@ -355,7 +355,10 @@ func TestSaysPhysicalNetworks(t *testing.T) {
 	b := newBed(t)
 	b.becomeReady(t)
 	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `[]`})
-	testkit.Run(t, "ovs-vsctl", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings=storage:br1,lan:br2")
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings=storage:br1,lan:br2",
+		"--", "add-br", "br1")
+	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `["storage"]`})
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "add-br", "br2")
 	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `["lan","storage"]`})
 	testkit.Run(t, "ovs-vsctl", "remove", "Open_vSwitch", ".", "external_ids", "ovn-bridge-mappings")
 	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `[]`})

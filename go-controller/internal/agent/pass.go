@@ -32,8 +32,8 @@ type passMemory struct {
 	places      []hostnet.Place // where tunnel addresses were last, each once
 	swept       time.Time       // when ports without a device were looked for
 	flows       flowWatch
-	outage      string            // why the gateway was out of service
-	said        map[string]saying // by annotation
+	outage      string             // why the gateway was out of service
+	optional    map[string]attempt // the last one of each optional annotation
 
 	services serviceMemory
 	uses     usage
@@ -80,50 +80,50 @@ func (a *Agent) pass(ctx context.Context) error {
 	if err := a.finish(ctx); err != nil {
 		return err
 	}
-	a.sayAll(ctx, node)
+	a.publishReady(ctx, node)
 	return nil
 }
 
-// sayAgain is the pause before an annotation that could not be written is tried again. Admission policies of an earlier
-// version refuse it each time.
-const sayAgain = 2 * time.Minute
+// retryRefused is the pause before an optional annotation that was refused is written again. Admission policies of an
+// earlier version refuse it each time.
+const retryRefused = 2 * time.Minute
 
-// saying is what became of the last try to write an annotation.
-type saying struct {
-	tried   time.Time
-	refused string // why it could not be written
+// attempt is what became of the last try to write an optional annotation.
+type attempt struct {
+	at      time.Time
+	refused string // the error; "" if it was written
 }
 
-// sayAll tells the master that this agent has set up the node: a taint may wait for that. A Node that was made anew is
-// not set up before it has subnets of its own. Networks of topology localnet report the nodes without a bridge.
-func (a *Agent) sayAll(ctx context.Context, node local.Node) {
+// publishReady writes the annotations of a node that lacks nothing. The first is that its agent has set up the node: a
+// taint may wait for that. A Node that was made anew is not set up before it has subnets of its own. The second is the
+// networks outside that the node has bridges to.
+func (a *Agent) publishReady(ctx context.Context, node local.Node) {
 	if node.Annotations[annotation.NodeSubnets] != "" {
-		a.say(ctx, node, annotation.NodeAgentReady, annotation.NodeIsReady)
+		a.publishOptional(ctx, node, annotation.NodeAgentReady, annotation.NodeIsReady)
 	}
-	if mappings, err := a.ovs.ExternalID(names.OVSBridgeMappings); err == nil {
-		networks := config.MappedNetworks(mappings)
-		a.say(ctx, node, annotation.NodePhysicalNetworks, annotation.MarshalNodePhysicalNetworks(networks))
+	if networks, err := ovs.PhysicalNetworks(a.ovs); err == nil {
+		a.publishOptional(ctx, node, annotation.NodePhysicalNetworks, annotation.MarshalNodePhysicalNetworks(networks))
 	}
 }
 
-// say writes an annotation that the node works without. A failure is only logged, and tried again in a later pass.
-func (a *Agent) say(ctx context.Context, node local.Node, key, value string) {
-	last := a.memory.said[key]
-	if last.refused != "" && time.Since(last.tried) < sayAgain {
+// publishOptional writes an annotation that the node works without. A failure is only logged. A later pass tries again.
+func (a *Agent) publishOptional(ctx context.Context, node local.Node, key, value string) {
+	last := a.memory.optional[key]
+	if last.refused != "" && time.Since(last.at) < retryRefused {
 		return
 	}
 	err := a.publish(ctx, node, map[string]string{key: value})
-	now := saying{tried: time.Now()}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return
-	case err != nil:
+	}
+	now := attempt{at: time.Now()}
+	if err != nil {
 		now.refused = err.Error()
 	}
 	if now.refused != "" && now.refused != last.refused {
 		a.log.Warn("an annotation of the Node can't be written", "node", a.config.Name, "annotation", key, "error", err)
 	}
-	a.memory.said[key] = now
+	a.memory.optional[key] = now
 }
 
 // hostPass is the part of a pass that needs no Open vSwitch.

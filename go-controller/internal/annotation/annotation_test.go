@@ -225,6 +225,7 @@ func TestLongAnnotationsAreNotParsed(t *testing.T) {
 			_, err := annotation.ParsePodNetworks(v)
 			return err
 		},
+		`["lan"]`:        func(v string) error { _, err := annotation.ParseNodePhysicalNetworks(v); return err },
 		`{"interval":5}`: func(v string) error { _, err := annotation.ParseServiceHealthCheck(v); return err },
 	} {
 		limit := cmp.Or(limits[key], users)

@@ -138,13 +138,21 @@ func MarshalNodeSubnets(subnets []netip.Prefix) string {
 
 // ParseNodePhysicalNetworks reads a node-physical-networks annotation. The list is sorted, and not nil if it is empty.
 func ParseNodePhysicalNetworks(value string) ([]string, error) {
-	list := []string{}
-	if err := json.Unmarshal([]byte(value), &list); err != nil || list == nil {
-		return nil, refused(NodePhysicalNetworks, value, errors.New(`want a list of names such as ["lan","storage"]`))
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+	return parse(NodePhysicalNetworks, value, func(value string) ([]string, error) {
+		list := []string{}
+		if err := json.Unmarshal([]byte(value), &list); err != nil {
+			return nil, malformed(err, nodePhysicalExample)
+		}
+		if list == nil {
+			return nil, errors.New("null, want such as " + nodePhysicalExample)
+		}
+		slices.Sort(list)
+		return slices.Compact(list), nil
+	})
 }
+
+// nodePhysicalExample is a node-physical-networks annotation, for errors.
+const nodePhysicalExample = `["lan","storage"]`
 
 // MarshalNodePhysicalNetworks writes a node-physical-networks annotation.
 func MarshalNodePhysicalNetworks(networks []string) string {

@@ -86,6 +86,9 @@ func (n *Node) Unbridged(physical string) bool {
 	return n.bridges() != nil && !found
 }
 
+// Reports is true if the node's agent has said which networks outside it has bridges to.
+func (n *Node) Reports() bool { return n.bridges() != nil }
+
 // bridges is Physical; nil for a nil node.
 func (n *Node) bridges() []string {
 	if n == nil {

@@ -57,6 +57,9 @@ func ParseDNSServers(list string) ([]string, error) {
 
 const dnsPort = 53
 
+// minOVNLatency is the shortest time between two measurements of OVN's latency. Each costs a write by every node.
+const minOVNLatency = 10 * time.Second
+
 // maxDNSGrace is the longest time for which an address is kept that is gone from the answers.
 const maxDNSGrace = 24 * time.Hour
 
@@ -89,8 +92,9 @@ func (m Master) Validate() error {
 	if g := m.DomainNames.Grace; g < 0 || g > maxDNSGrace {
 		errs = append(errs, fmt.Errorf("--policy-dns-grace %s: want 0s to %s", g, maxDNSGrace))
 	}
-	if m.OVNLatency != 0 && m.OVNLatency < time.Second {
-		errs = append(errs, fmt.Errorf("--ovn-latency-interval %s: want at least 1s, or 0s for never", m.OVNLatency))
+	if m.OVNLatency != 0 && m.OVNLatency < minOVNLatency {
+		errs = append(errs, fmt.Errorf("--ovn-latency-interval %s: want at least %s, or 0s for never", m.OVNLatency,
+			minOVNLatency))
 	}
 	return errors.Join(errs...)
 }

@@ -56,8 +56,8 @@ func TestMasterValidate(t *testing.T) {
 		"--policy-dns-grace -1s: want 0s to 24h": func(m *Master) {
 			m.DomainNames.Grace = -time.Second
 		},
-		"--ovn-latency-interval 500ms: want at least 1s": func(m *Master) {
-			m.OVNLatency = 500 * time.Millisecond
+		"--ovn-latency-interval 5s: want at least 10s": func(m *Master) {
+			m.OVNLatency = 5 * time.Second
 		},
 		"--cluster-subnets: at least one is needed, such as 10.128.0.0/1": func(m *Master) { m.Cluster.Subnets = nil },
 	} {

@@ -191,16 +191,3 @@ func ParseBridgeMappings(s string) ([]BridgeMapping, error) {
 		return BridgeMapping{network, bridge}, nil
 	})
 }
-
-// MappedNetworks lists the networks that ovn-bridge-mappings has bridges for; none if it can't be read.
-func MappedNetworks(mappings string) []string {
-	list, err := ParseBridgeMappings(mappings)
-	if err != nil {
-		return nil
-	}
-	out := make([]string, 0, len(list))
-	for _, m := range list {
-		out = append(out, m.Network)
-	}
-	return out
-}

@@ -54,7 +54,7 @@ const (
 	followed        = "followed"
 	northdLate      = "northd_late"
 	controllersLate = "controllers_late"
-	failed          = "failed" // the database did not answer, or has no sequence number
+	failed          = "failed" // the database did not answer, or refused
 )
 
 // measure makes a change, and measures how long each part of OVN takes to follow it.
@@ -84,7 +84,7 @@ func (p *Probe) count(result string, err error) {
 	p.Metrics.OVNProbes.WithLabelValues(result).Inc()
 	switch {
 	case result == followed && p.last != "":
-		p.Log.Info("OVN follows the Northbound database again")
+		p.Log.Info("OVN's latency is measured again")
 		p.last = ""
 	case result != followed && p.last != result:
 		p.Log.Warn("OVN's latency is not known", "result", result, "error", err)

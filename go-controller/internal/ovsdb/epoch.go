@@ -79,7 +79,7 @@ func (s *Session) Raise(ctx context.Context, seen, next Epoch, plans []nb.Plan) 
 	if err != nil {
 		return out, fmt.Errorf("raising the leader epoch to %d: %w", next.Number, err)
 	}
-	s.held = next
+	s.held.Store(&next)
 	return out, nil
 }
 
@@ -90,6 +90,14 @@ func (e Epoch) record() map[string]string {
 		out[names.UIDKey] = e.UID
 	}
 	return out
+}
+
+// unchanged waits on the epoch that the session has raised, if it has.
+func (s *Session) unchanged() []operation {
+	if held := s.held.Load(); held != nil {
+		return held.unchanged()
+	}
+	return nil
 }
 
 // unchanged waits on the epoch; nothing for the zero Epoch.

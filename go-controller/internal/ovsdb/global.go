@@ -46,7 +46,7 @@ func (s *Session) MarkFilled(ctx context.Context) error {
 // changeGlobal sends an operation on the row of NB_Global, which has no owner, and returns how many rows it was about.
 // A leader that was replaced is refused.
 func (s *Session) changeGlobal(ctx context.Context, op ovsdb.Operation) (rows int, err error) {
-	ops := append(s.held.unchanged(), operation{op, nil, -1})
+	ops := append(s.unchanged(), operation{op, nil, -1})
 	results, err := s.send(ctx, ops)
 	if err != nil {
 		return 0, err

@@ -37,10 +37,11 @@ var ErrBehind = errors.New("OVN has not followed the Northbound database")
 const errAnswer = sessionError("the server's answer has no sequence number")
 
 // RaiseSequence raises the sequence number by one. Each ovn-controller writes to the Southbound database because of it.
-// It fails with ErrNotFilled where MarkFilled has not set a first number. A leader that was replaced is refused.
+// It fails with ErrNotFilled where MarkFilled has not set a first number. A leader that was replaced is refused. It may
+// run beside Transact and Raise.
 func (s *Session) RaiseSequence(ctx context.Context) (Sequence, error) {
 	where := []ovsdb.Condition{{Column: "nb_cfg", Function: ovsdb.ConditionGreaterThan, Value: 0}}
-	ops := append(s.held.unchanged(),
+	ops := append(s.unchanged(),
 		operation{ovsdb.Operation{Op: ovsdb.OperationMutate, Table: nbdb.NBGlobalTable, Where: where,
 			Mutations: []ovsdb.Mutation{{Column: "nb_cfg", Mutator: ovsdb.MutateOperationAdd, Value: 1}}}, nil, -1},
 		operation{ovsdb.Operation{Op: ovsdb.OperationSelect, Table: nbdb.NBGlobalTable, Where: where,

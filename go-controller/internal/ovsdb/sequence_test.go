@@ -58,3 +58,34 @@ func TestSequence(t *testing.T) {
 		})
 	}
 }
+
+// A sequence number may be raised while the loop raises the epoch.
+func TestSequenceBesideEpoch(t *testing.T) {
+	remote := testkit.StartOVSDB(t, testkit.NBSchemas()["25.03"])
+	s := session(t, open(t, remote))
+	testkit.Run(t, "ovn-nbctl", "--db="+remote, "--no-wait", "init")
+	if err := s.MarkFilled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Raise(t.Context(), epoch(t, s), Epoch{Number: 1, Leader: "a"}, routerPlan(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	raised := make(chan error, 1)
+	go func() {
+		var errs []error
+		for range 50 {
+			if _, err := s.RaiseSequence(t.Context()); err != nil && !errors.Is(err, ErrFenced) {
+				errs = append(errs, err)
+			}
+		}
+		raised <- errors.Join(errs...)
+	}()
+	for n := range uint64(50) {
+		if _, err := s.Raise(t.Context(), epoch(t, s), Epoch{Number: n + 2, Leader: "a"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-raised; err != nil {
+		t.Error(err)
+	}
+}

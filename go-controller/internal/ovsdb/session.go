@@ -30,7 +30,7 @@ type Session struct {
 	index   *index
 	ended   context.Context // done once the session has ended
 	end     context.CancelFunc
-	held    Epoch // that every transaction waits on; zero for none
+	held    atomic.Pointer[Epoch] // that every transaction waits on; nil for none
 	freed   freedRecord
 
 	sending  atomic.Int32              // transactions under way
@@ -170,7 +170,7 @@ func IsRejected(err error) bool { return errors.Is(err, errRejected) }
 // nothing was carried out. After another error that is not IsRejected the server may or may not have carried it out.
 // Planning anew is safe either way. Between Raise and the next one, one goroutine at a time may call it.
 func (s *Session) Transact(ctx context.Context, plans []nb.Plan) (Outcome, error) {
-	return s.transact(ctx, s.held.unchanged(), plans)
+	return s.transact(ctx, s.unchanged(), plans)
 }
 
 // transact carries out operations, and then plans, as one transaction.

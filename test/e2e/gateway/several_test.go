@@ -162,7 +162,7 @@ func TestSeveralGateways(t *testing.T) {
 	b := bed{machines.Up(t, sandbox.Options{Name: "gateways", Nodes: 3, Gateways: 2, DualStack: true,
 		MasterArgs: []string{"--gateway-cidrs", "172.30.0.77/32", // moves
 			"--gateway-pin-cidrs", "10.244.0.0/16,fd00:10:244::/48", // pins
-			"--ovn-latency-interval", "1s"}}), t}
+			"--ovn-latency-interval", "10s"}}), t}
 	machines.Kubectl(b.t, b.Cluster, pod("a", "n1")+pod("b", "n2")+pod("c", "n3"), "apply", "-f", "-")
 	machines.Kubectl(b.t, b.Cluster, "", "wait", "--for=condition=Ready", "pod/a", "pod/b", "pod/c", "--timeout=60s")
 	n1, n2 := b.Nodes[0], b.Nodes[1]

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cni/protocol"
-	"github.com/northbound-net/northbound/go-controller/internal/config"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
 
 // checkMappings is the error that this node has no bridge for a network outside that an interface is joined to. Without
@@ -16,13 +16,14 @@ func (s *Server) checkMappings(ref podRef, networks []attached) error {
 		if a.net.Physical == "" {
 			continue
 		}
-		value, err := s.Switch.ExternalID(names.OVSBridgeMappings)
+		bridged, err := ovs.PhysicalNetworks(s.Switch)
 		if err != nil {
-			return cniError(protocol.CodeTryAgain, err.Error(), "reading external_ids:%s", names.OVSBridgeMappings)
+			return cniError(protocol.CodeTryAgain, err.Error(), "interface %s of pod %s: cannot tell whether this node has a "+
+				"bridge for physical network %s", a.Interface, ref, a.net.Physical)
 		}
-		if !slices.Contains(config.MappedNetworks(value), a.net.Physical) {
-			return cniError(protocol.CodeTryAgain, fmt.Sprintf("external_ids:%s is %q, want %s:BRIDGE in it: see "+
-				"--bridge-mappings of the node agent", names.OVSBridgeMappings, value, a.net.Physical),
+		if !slices.Contains(bridged, a.net.Physical) {
+			return cniError(protocol.CodeTryAgain, fmt.Sprintf("want %s:BRIDGE in external_ids:%s, and that bridge in Open "+
+				"vSwitch: see --bridge-mappings of the node agent", a.net.Physical, names.OVSBridgeMappings),
 				"interface %s of pod %s: this node has no bridge for physical network %s", a.Interface, ref, a.net.Physical)
 		}
 	}

@@ -51,6 +51,7 @@ type pruned struct {
 	whole   []byte // as it is handed out
 	out     []byte // the part of it that was not read yet
 	levels  [depth][]byte
+	event   cut            // what is cut out of a WatchEvent
 	cuts    map[string]cut // by the kind of object
 }
 
@@ -59,7 +60,7 @@ type pruned struct {
 const buffered = 32 << 10
 
 func newPruned(body io.ReadCloser) *pruned {
-	return &pruned{Closer: body, from: bufio.NewReaderSize(body, buffered), cuts: cuts()}
+	return &pruned{Closer: body, from: bufio.NewReaderSize(body, buffered), event: event(), cuts: cuts()}
 }
 
 // largest is the longest message that is taken. client-go takes no longer ones either.
@@ -98,7 +99,7 @@ func (p *pruned) next() error {
 		}
 		return err
 	}
-	out := p.prune(p.message, 0, event())
+	out := p.prune(p.message, 0, p.event)
 	p.whole = append(binary.BigEndian.AppendUint32(p.whole[:0], uint32(len(out))), out...)
 	p.out = p.whole
 	return nil
@@ -108,7 +109,8 @@ func (p *pruned) next() error {
 // message in it.
 type cut map[protowire.Number]cut
 
-// cuts is what is left out of objects, by their kinds. "" is for all others (Kubernetes API, generated.proto).
+// cuts is what is left out of an Unknown, by the kind of the object in its field 2. "" is for all other kinds (Kubernetes
+// API, generated.proto).
 func cuts() map[string]cut {
 	metadata := cut{17: nil} // managedFields
 	// image, command, args, workingDir, env, resources, volumeMounts, livenessProbe, readinessProbe, lifecycle,
@@ -117,10 +119,11 @@ func cuts() map[string]cut {
 	spec := all(1, 18, 22, 33, 34)           // volumes, affinity, tolerations, topologySpreadConstraints, ephemeralContainers
 	spec[2], spec[20] = container, container // containers, initContainers
 	status := all(2, 8, 10, 13)              // conditions, and the statuses of the three lists of containers
+	images := all(8)
 	return map[string]cut{
-		"":     {1: metadata},
-		"Pod":  {1: metadata, 2: spec, 3: status},
-		"Node": {1: metadata, 3: {8: nil /* images */}},
+		"":     {2: {1: metadata}},
+		"Pod":  {2: {1: metadata, 2: spec, 3: status}},
+		"Node": {2: {1: metadata, 3: images}},
 	}
 }
 
@@ -151,13 +154,13 @@ const magic = "k8s\x00"
 // wrong with it. The result is valid until the next call of the level.
 func (p *pruned) prune(message []byte, level int, c cut) []byte {
 	out := p.levels[level][:0]
-	rest := message
+	rest, typed, pruned := message, false, false
 	if level == unknown {
 		if len(rest) < len(magic) || string(rest[:len(magic)]) != magic {
 			return message
 		}
 		out, rest = append(out, magic...), rest[len(magic):]
-		c = cut{2: p.cuts[""]}
+		c = p.cuts[""]
 	}
 	for len(rest) > 0 {
 		number, kind, n := protowire.ConsumeField(rest)
@@ -166,12 +169,17 @@ func (p *pruned) prune(message []byte, level int, c cut) []byte {
 		}
 		field := rest[:n]
 		rest = rest[n:]
-		if level == unknown && number == 1 && kind == protowire.BytesType {
-			if named, ok := p.cuts[kindOf(field)]; ok {
-				c = cut{2: named}
+		if level == unknown && number == 1 {
+			if typed || pruned {
+				return message // no API server writes that
+			}
+			typed = true
+			if named, ok := p.cuts[string(kindOf(field, kind))]; ok {
+				c = named
 			}
 		}
 		inner, is := c[number]
+		pruned = pruned || is
 		switch {
 		case !is || kind != protowire.BytesType:
 			out = append(out, field...)
@@ -186,21 +194,24 @@ func (p *pruned) prune(message []byte, level int, c cut) []byte {
 	return out
 }
 
-// kindOf is the kind of object that a TypeMeta has in its field 2. field is the one with the TypeMeta in it.
-func kindOf(field []byte) string {
+// kindOf is the kind of object that a TypeMeta has in its field 2, as often as that comes: the last one counts. field is
+// the one with the TypeMeta in it.
+func kindOf(field []byte, wire protowire.Type) (name []byte) {
+	if wire != protowire.BytesType {
+		return nil
+	}
 	_, _, tag := protowire.ConsumeTag(field)
 	rest, _ := protowire.ConsumeBytes(field[tag:])
 	for len(rest) > 0 {
 		number, kind, n := protowire.ConsumeField(rest)
 		if n < 0 {
-			return ""
+			return nil
 		}
 		if number == 2 && kind == protowire.BytesType {
 			_, _, tag := protowire.ConsumeTag(rest)
-			name, _ := protowire.ConsumeBytes(rest[tag:n])
-			return string(name)
+			name, _ = protowire.ConsumeBytes(rest[tag:n])
 		}
 		rest = rest[n:]
 	}
-	return ""
+	return name
 }

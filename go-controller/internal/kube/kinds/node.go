@@ -32,7 +32,7 @@ func decodeNode(n *corev1.Node) (*cluster.Node, []cluster.Problem) {
 	if value, ok := n.Annotations[annotation.NodePhysicalNetworks]; ok {
 		var err error
 		if out.Physical, err = annotation.ParseNodePhysicalNetworks(value); err != nil {
-			f.bad(reasonNodePhysical, "%v: networks of topology localnet don't count this node", err)
+			f.bad(reasonNodePhysical, "%v: whether the node has a bridge for networks of topology localnet is not known", err)
 		}
 	}
 	for at, t := range n.Spec.Taints {

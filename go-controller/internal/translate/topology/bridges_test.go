@@ -101,6 +101,9 @@ func TestNodesWithoutBridge(t *testing.T) {
 			report, condition = "", "PhysicalNetworkMapped true NodesHaveBridges: every node whose agent reports its bridges "+
 				"has one for physical network lan"
 		}
+		if nodes == "unknown" {
+			report, condition = "", "PhysicalNetworkMapped false NoNodeReports: no node's agent has reported its bridges yet"
+		}
 		if c, r := b.says(t); c != condition || r != report {
 			t.Errorf("%s: condition %q and report %q, want nodes %q", what, c, r, nodes)
 		}
@@ -113,7 +116,7 @@ func TestNodesWithoutBridge(t *testing.T) {
 		again   string
 		nodes   string
 	}{
-		{"a node comes that has said nothing", "n1", nil, false, "", ""},
+		{"a node comes that has said nothing", "n1", nil, false, "", "unknown"},
 		{"it has no bridge", "n1", []string{}, false, "defined user", "n1"},
 		{"it has a bridge to another network", "n1", []string{"storage"}, false, "", "n1"},
 		{"another has none", "n0", []string{}, false, "defined user", "n0, n1"},
@@ -121,7 +124,7 @@ func TestNodesWithoutBridge(t *testing.T) {
 		{"it loses the other", "n1", []string{"lan"}, false, "", "n0"},
 		{"the second goes", "n0", nil, true, "defined user", ""},
 		{"the first loses its bridge", "n1", []string{}, false, "defined user", "n1"},
-		{"it is of an earlier version", "n1", nil, false, "defined user", ""},
+		{"it is of an earlier version", "n1", nil, false, "defined user", "unknown"},
 	} {
 		again := b.set(c.node, c.bridges, !c.gone)
 		if got := strings.Join(again, " "); c.gone && !strings.Contains(got, c.again) || !c.gone && got != c.again {
@@ -132,5 +135,20 @@ func TestNodesWithoutBridge(t *testing.T) {
 	for i := range 12 {
 		b.set(fmt.Sprintf("w%02d", i), []string{}, true)
 	}
-	check("many", "w00, w01, w02, w03, w04, w05, w06, w07, w08, w09, and 2 more")
+	check("many", "w00, w01, w02, w03, w04, w05, w06, w07, w08, w09 and more")
+}
+
+// A network that is not served is joined to nothing outside.
+func TestNotJoined(t *testing.T) {
+	b := newBridges()
+	b.set("n1", []string{"lan"}, true)
+	refused := &cluster.UserNetwork{Name: cluster.Name{Name: "san"}, UID: "san", Protected: true,
+		Network: &cluster.Network{Name: names.Defined("", "san"), Topology: cluster.Localnet, UserDefined: true,
+			Physical: cluster.Physical{Name: "elsewhere"}}}
+	b.Step([]cluster.Event{{Ref: refused.Ref(), New: refused}})
+	condition, _ := b.says(t)
+	if want := "PhysicalNetworkMapped false SyncError: the network is not joined to anything: see NetworkCreated"; condition !=
+		want {
+		t.Errorf("condition %q, want %q", condition, want)
+	}
 }

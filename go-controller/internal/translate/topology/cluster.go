@@ -86,9 +86,10 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	out, err := t.rows(s, o)
 	if d := s.NetworkDefinitions[defined]; ok && err == nil && d != nil && name == names.ClusterOwner {
 		out.Reports = append(out.Reports, outdone(s, network, d.Ref(), d.UID)...)
-		if n := s.Networks[network]; len(unbridged(s, n)) > 0 {
+		n := s.Networks[network]
+		if nodes, _ := unbridged(s, n); len(nodes) > 0 {
 			out.Reports = append(out.Reports, cluster.Problem{Ref: d.Ref(), UID: d.UID, Reason: reasonUnbridged,
-				Message: withoutBridge(n, unbridged(s, n))})
+				Message: withoutBridge(n, nodes)})
 		}
 	}
 	return out, err

@@ -21,10 +21,14 @@ const (
 	conditionLacking   = "InternalError"
 )
 
-// conditionMapped is a reason of the condition about the network outside, which is this project's own.
-const conditionMapped = "NodesHaveBridges"
+// Reasons of the condition about the network outside, which is this project's own.
+const (
+	conditionMapped   = "NodesHaveBridges"
+	conditionUnmapped = reasonUnbridged
+	conditionUnknown  = "NoNodeReports"
+)
 
-// reasonUnbridged is the other. It is also that of a Problem with a NetworkAttachmentDefinition, which has no status.
+// reasonUnbridged is the reason of a Problem with a NetworkAttachmentDefinition, which has no status.
 const reasonUnbridged = "NodesWithoutBridge"
 
 // reasonOutdone is the reason of a Problem with a primary network of a namespace that has an older one.
@@ -164,24 +168,34 @@ func allocated(s *cluster.State, u *cluster.UserNetwork, created cluster.Conditi
 }
 
 // unbridged lists the nodes that lack a bridge to the network outside that a network is joined to, sorted. Pods of the
-// network don't start there. A node whose agent has not said which bridges it has is not listed.
-func unbridged(s *cluster.State, n *cluster.Network) (nodes []string) {
+// network don't start there. known is how many nodes' agents have reported which bridges they have; others are not
+// listed.
+func unbridged(s *cluster.State, n *cluster.Network) (nodes []string, known int) {
 	if n == nil || n.Topology != cluster.Localnet {
-		return nil
+		return nil, 0
 	}
 	for name, node := range s.Nodes {
+		if node.Reports() {
+			known++
+		}
 		if node.Unbridged(n.Physical.Name) {
 			nodes = append(nodes, name)
 		}
 	}
 	slices.Sort(nodes)
-	return nodes
+	return nodes, known
 }
 
-// withoutBridge says which nodes lack a bridge to the network outside that a network is joined to.
+// withoutBridge says which nodes lack a bridge to the network outside that a network is joined to. It does not say how
+// many these are: where most nodes lack it, each that comes would change what was reported.
 func withoutBridge(n *cluster.Network, nodes []string) string {
+	const most = 10
+	list := strings.Join(nodes[:min(len(nodes), most)], ", ")
+	if len(nodes) > most {
+		list += " and more"
+	}
 	return fmt.Sprintf("pods of the network don't start on these nodes, which have no bridge for physical network %s: %s; "+
-		"see --bridge-mappings of the node agent", n.Physical.Name, few(nodes, 10))
+		"see --bridge-mappings of the node agent", n.Physical.Name, list)
 }
 
 // bridging lists the owners of networks of topology Localnet whose condition or report names a node since it has
@@ -194,7 +208,8 @@ func bridging(s *cluster.State, c cluster.Change) (out []nb.Owner) {
 	}
 	for _, n := range s.Networks {
 		physical := n.Physical.Name
-		if n.Topology == cluster.Localnet && old.Unbridged(physical) != now.Unbridged(physical) {
+		if n.Topology == cluster.Localnet && (old.Unbridged(physical) != now.Unbridged(physical) ||
+			old.Reports() != now.Reports()) {
 			out = append(out, nb.Owner{Kind: names.KindCluster, Name: n.ClusterOwner()})
 		}
 	}
@@ -209,8 +224,11 @@ func mapped(s *cluster.State, u *cluster.UserNetwork, created cluster.Condition)
 	}
 	c = cluster.Condition{Type: cluster.TypeNetworkMapped, True: true, Reason: conditionMapped,
 		Message: "every node whose agent reports its bridges has one for physical network " + u.Network.Physical.Name}
-	if nodes := unbridged(s, u.Network); len(nodes) > 0 {
-		c.True, c.Reason, c.Message = false, reasonUnbridged, withoutBridge(u.Network, nodes)
+	switch nodes, known := unbridged(s, u.Network); {
+	case known == 0:
+		c.True, c.Reason, c.Message = false, conditionUnknown, "no node's agent has reported its bridges yet"
+	case len(nodes) > 0:
+		c.True, c.Reason, c.Message = false, conditionUnmapped, withoutBridge(u.Network, nodes)
 	}
 	if !created.True {
 		c.True, c.Reason, c.Message = false, created.Reason, "the network is not joined to anything: see "+created.Type
