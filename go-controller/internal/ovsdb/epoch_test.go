@@ -89,7 +89,7 @@ func TestNoEpochNoWait(t *testing.T) {
 	if _, err := a.Transact(t.Context(), []nb.Plan{p}); err != nil {
 		t.Error(err)
 	}
-	if waits := a.held.unchanged(); len(waits) != 0 {
+	if waits := a.unchanged(); len(waits) != 0 {
 		t.Errorf("a session that raised no epoch waits on %v", waits)
 	}
 }
