@@ -83,8 +83,9 @@ func annotationTexts() []annotationText {
 			"and writes the condition `NetworkUnavailable`.", []string{annotation.NodeIsReady}},
 		{annotation.NodePhysicalNetworks, "the node agent, on the Node", "The networks outside that the node's " +
 			"`ovn-bridge-mappings` has bridges to. The status of [networks joined to a VLAN](../features/networks.md#a-vlan-" +
-			"outside) names nodes that lack theirs.", []string{annotation.MarshalNodePhysicalNetworks([]string{"lan", "storage"}),
-			annotation.MarshalNodePhysicalNetworks(nil)}},
+			"outside) names nodes that lack theirs.",
+			[]string{annotation.MarshalNodePhysicalNetworks([]string{"lan", "storage"}),
+				annotation.MarshalNodePhysicalNetworks(nil)}},
 		{annotation.L3GatewayConfig, "the node agent, or `gateway-init`, on the Node",
 			"How a [gateway](../features/gateway.md) reaches the network outside. " +
 				"`out-of-service` says why the gateway does not work. Mode `disabled`: the node is no gateway.",

@@ -355,8 +355,8 @@ func TestSaysPhysicalNetworks(t *testing.T) {
 	b := newBed(t)
 	b.becomeReady(t)
 	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `[]`})
-	testkit.Run(t, "ovs-vsctl", "--no-wait", "set", "Open_vSwitch", ".", "external_ids:ovn-bridge-mappings=storage:br1,lan:br2",
-		"--", "add-br", "br1")
+	testkit.Run(t, "ovs-vsctl", "--no-wait", "add-br", "br1", "--", "set", "Open_vSwitch", ".",
+		"external_ids:ovn-bridge-mappings=storage:br1,lan:br2")
 	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `["storage"]`})
 	testkit.Run(t, "ovs-vsctl", "--no-wait", "add-br", "br2")
 	b.awaitAnnotations(t, map[string]string{annotation.NodePhysicalNetworks: `["lan","storage"]`})

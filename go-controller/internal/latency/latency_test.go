@@ -88,7 +88,8 @@ func TestProbe(t *testing.T) {
 		}
 		check(15*time.Second, nil) // there is no database yet
 
-		database = &ovn{takes: map[ovsdb.Follower]time.Duration{ovsdb.Northd: time.Second, ovsdb.Controllers: 3 * time.Second}}
+		database = &ovn{takes: map[ovsdb.Follower]time.Duration{ovsdb.Northd: time.Second,
+			ovsdb.Controllers: 3 * time.Second}}
 		check(25*time.Second, map[string]float64{"followed": 2})
 		if got, want := sums(t, registry), map[string]float64{"northd": 2, "controllers": 6}; !maps.Equal(got, want) {
 			t.Errorf("latencies %v in all, want %v", got, want)

@@ -85,8 +85,8 @@ func NewMaster(r prometheus.Registerer) *Master {
 			"nodes have installed the flows. Only with --ovn-latency-interval.", prometheus.ExponentialBuckets(0.002, 2, 16)),
 			[]string{"part"}),
 		OVNProbes: f.counters("ovn_probes_total", "Measurements of OVN's latency, by result: followed, northd_late or "+
-			"controllers_late (not within a minute), or failed (the database did not answer, or refused). Only with --ovn-latency-interval.",
-			"result"),
+			"controllers_late (not within a minute), or failed (the database did not answer, or refused). Only with "+
+			"--ovn-latency-interval.", "result"),
 		PodAddresses: f.gauges("node_pod_addresses", "Addresses for pods in each node's subnets, by state: used or "+
 			"available. Only the leader knows.", "node", "family", "state"),
 		Subnets: f.gauges("cluster_subnets", "Node subnets in each range of --cluster-subnets, by state: used or available. "+

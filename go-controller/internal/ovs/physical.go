@@ -7,8 +7,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
 
-// PhysicalNetworks lists the networks outside that have a bridge here, in no order: ovn-bridge-mappings names the bridge,
-// and it is there. of is a *DB, or as much of one. It is an error if the mappings can't be read.
+// PhysicalNetworks lists the networks outside that have a bridge here, in no order: ovn-bridge-mappings names the
+// bridge, and it is there. of is a *DB, or as much of one. It is an error if the mappings can't be read.
 func PhysicalNetworks(of interface {
 	ExternalID(key string) (string, error)
 	Interface(name string) (InterfaceState, bool) // each bridge has one of its name

@@ -189,7 +189,8 @@ func TestSeveralGateways(t *testing.T) {
 	}
 }
 
-// ovnFollows checks that the master measures again and again how long ovn-northd and the ovn-controllers take to follow.
+// ovnFollows checks that the master measures again and again how long ovn-northd and the ovn-controllers take to
+// follow.
 func (b bed) ovnFollows() {
 	measured := func(part string) (n int) {
 		all, err := b.Metrics(b.t.Context(), control.Master)

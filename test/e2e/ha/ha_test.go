@@ -43,7 +43,8 @@ func TestLeadersKilled(t *testing.T) {
 	b := up(t)
 	var table strings.Builder
 	b.table = tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(b.table, "killed\tno Northbound write for\tno Southbound write for\tnew pod Ready after\tpackets lost\tpods made")
+	fmt.Fprintln(b.table, "killed\tno Northbound write for\tno Southbound write for\tnew pod Ready after\t"+
+		"packets lost\tpods made")
 	for _, service := range []string{nothing, control.NB, control.SB, control.Northd, control.Master} {
 		b.kill(t, service)
 	}

@@ -109,16 +109,17 @@ func (p *pruned) next() error {
 // message in it.
 type cut map[protowire.Number]cut
 
-// cuts is what is left out of an Unknown, by the kind of the object in its field 2. "" is for all other kinds (Kubernetes
-// API, generated.proto).
+// cuts is what is left out of an Unknown, by the kind of the object in its field 2. "" is for all other kinds
+// (Kubernetes API, generated.proto).
 func cuts() map[string]cut {
 	metadata := cut{17: nil} // managedFields
 	// image, command, args, workingDir, env, resources, volumeMounts, livenessProbe, readinessProbe, lifecycle,
 	// terminationMessagePath, imagePullPolicy, envFrom, terminationMessagePolicy, startupProbe
 	container := all(2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 19, 20, 22)
-	spec := all(1, 18, 22, 33, 34)           // volumes, affinity, tolerations, topologySpreadConstraints, ephemeralContainers
-	spec[2], spec[20] = container, container // containers, initContainers
-	status := all(2, 8, 10, 13)              // conditions, and the statuses of the three lists of containers
+	// volumes, affinity, tolerations, topologySpreadConstraints, ephemeralContainers; and of containers, initContainers
+	spec := all(1, 18, 22, 33, 34)
+	spec[2], spec[20] = container, container
+	status := all(2, 8, 10, 13) // conditions, and the statuses of the three lists of containers
 	images := all(8)
 	return map[string]cut{
 		"":     {2: {1: metadata}},
@@ -194,8 +195,8 @@ func (p *pruned) prune(message []byte, level int, c cut) []byte {
 	return out
 }
 
-// kindOf is the kind of object that a TypeMeta has in its field 2, as often as that comes: the last one counts. field is
-// the one with the TypeMeta in it.
+// kindOf is the kind of object that a TypeMeta has in its field 2. The last one counts. field is the one with the
+// TypeMeta in it.
 func kindOf(field []byte, wire protowire.Type) (name []byte) {
 	if wire != protowire.BytesType {
 		return nil

@@ -147,8 +147,8 @@ func TestNotJoined(t *testing.T) {
 			Physical: cluster.Physical{Name: "elsewhere"}}}
 	b.Step([]cluster.Event{{Ref: refused.Ref(), New: refused}})
 	condition, _ := b.says(t)
-	if want := "PhysicalNetworkMapped false SyncError: the network is not joined to anything: see NetworkCreated"; condition !=
-		want {
+	const want = "PhysicalNetworkMapped false SyncError: the network is not joined to anything: see NetworkCreated"
+	if condition != want {
 		t.Errorf("condition %q, want %q", condition, want)
 	}
 }
