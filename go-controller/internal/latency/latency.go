@@ -10,8 +10,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/ovsdb"
 )
 
-// Patience is how long OVN has to follow a change. What takes longer is counted as late, and not measured.
-const Patience = time.Minute
+// patience is how long OVN has to follow a change. What takes longer is counted as late, and not measured.
+const patience = time.Minute
 
 // Database is what a Probe needs of the Northbound database. *ovsdb.Session is one.
 type Database interface {
@@ -68,7 +68,7 @@ func (p *Probe) measure(ctx context.Context, d Database) (result string, err err
 		by         ovsdb.Follower
 		name, late string
 	}{{ovsdb.Northd, "northd", northdLate}, {ovsdb.Controllers, "controllers", controllersLate}} {
-		if err := d.Followed(ctx, q, part.by, max(Patience-time.Since(begin), time.Millisecond)); err != nil {
+		if err := d.Followed(ctx, q, part.by, max(patience-time.Since(begin), time.Millisecond)); err != nil {
 			if errors.Is(err, ovsdb.ErrBehind) {
 				return part.late, err
 			}

@@ -20,8 +20,8 @@ func (s *Session) SetGlobalOption(ctx context.Context, key, value string) error 
 			{Column: "options", Mutator: ovsdb.MutateOperationDelete, Value: ovsdb.OvsSet{GoSet: []any{key}}},
 			{Column: "options", Mutator: ovsdb.MutateOperationInsert, Value: want},
 		}}
-	rows, err := s.changeGlobal(ctx, op)
-	if err == nil && rows == 0 {
+	results, err := s.changeGlobal(ctx, op)
+	if err == nil && results[0].Count == 0 {
 		err = errors.New("the table has no row yet")
 	}
 	if err != nil {
@@ -43,16 +43,20 @@ func (s *Session) MarkFilled(ctx context.Context) error {
 	return nil
 }
 
-// changeGlobal sends an operation on the row of NB_Global, which has no owner, and returns how many rows it was about.
-// A leader that was replaced is refused.
-func (s *Session) changeGlobal(ctx context.Context, op ovsdb.Operation) (rows int, err error) {
-	ops := append(s.unchanged(), operation{op, nil, -1})
+// changeGlobal sends operations on the row of NB_Global, which has no owner, and returns their results. A leader that
+// was replaced is refused.
+func (s *Session) changeGlobal(ctx context.Context, global ...ovsdb.Operation) ([]ovsdb.OperationResult, error) {
+	ops := s.unchanged()
+	first := len(ops)
+	for _, op := range global {
+		ops = append(ops, operation{op, nil, -1})
+	}
 	results, err := s.send(ctx, ops)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := rejection(results, ops); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return results[len(ops)-1].Count, nil
+	return results[first:], nil
 }

@@ -27,8 +27,8 @@ const (
 	Controllers Follower = "hv_cfg" // the ovn-controllers of all nodes, which install flows
 )
 
-// ErrNotFilled says that there is no sequence number yet: see MarkFilled.
-var ErrNotFilled = errors.New("the Northbound database has no sequence number yet")
+// errNotFilled says that there is no sequence number yet: see MarkFilled.
+var errNotFilled = errors.New("the Northbound database has no sequence number yet")
 
 // ErrBehind says that a follower has not carried out what it should have by now.
 var ErrBehind = errors.New("OVN has not followed the Northbound database")
@@ -37,32 +37,28 @@ var ErrBehind = errors.New("OVN has not followed the Northbound database")
 const errAnswer = sessionError("the server's answer has no sequence number")
 
 // RaiseSequence raises the sequence number by one. Each ovn-controller writes to the Southbound database because of it.
-// It fails with ErrNotFilled where MarkFilled has not set a first number. A leader that was replaced is refused. It may
-// run beside Transact and Raise.
-func (s *Session) RaiseSequence(ctx context.Context) (Sequence, error) {
+// It fails where MarkFilled has not set a first number. A leader that was replaced is refused. It may run beside
+// Transact and Raise.
+func (s *Session) RaiseSequence(ctx context.Context) (q Sequence, err error) {
 	where := []ovsdb.Condition{{Column: "nb_cfg", Function: ovsdb.ConditionGreaterThan, Value: 0}}
-	ops := append(s.unchanged(),
-		operation{ovsdb.Operation{Op: ovsdb.OperationMutate, Table: nbdb.NBGlobalTable, Where: where,
-			Mutations: []ovsdb.Mutation{{Column: "nb_cfg", Mutator: ovsdb.MutateOperationAdd, Value: 1}}}, nil, -1},
-		operation{ovsdb.Operation{Op: ovsdb.OperationSelect, Table: nbdb.NBGlobalTable, Where: where,
-			Columns: []string{"_uuid", "nb_cfg"}}, nil, -1})
-	results, err := s.send(ctx, ops)
+	results, err := s.changeGlobal(ctx,
+		ovsdb.Operation{Op: ovsdb.OperationMutate, Table: nbdb.NBGlobalTable, Where: where,
+			Mutations: []ovsdb.Mutation{mutation("nb_cfg", ovsdb.MutateOperationAdd, 1)}},
+		ovsdb.Operation{Op: ovsdb.OperationSelect, Table: nbdb.NBGlobalTable, Where: where,
+			Columns: []string{"_uuid", "nb_cfg"}})
 	if err == nil {
-		err = rejection(results, ops)
+		q, err = sequence(results[1].Rows)
 	}
 	if err != nil {
-		return Sequence{}, fmt.Errorf("raising the sequence number of NB_Global: %w", err)
-	}
-	q, err := sequence(results[len(ops)-1].Rows)
-	if err != nil {
-		return Sequence{}, fmt.Errorf("raising the sequence number of NB_Global: %w", err)
+		return q, fmt.Errorf("raising the sequence number of NB_Global: %w", err)
 	}
 	return q, nil
 }
 
+// sequence is the one that a select has found.
 func sequence(rows []ovsdb.Row) (Sequence, error) {
 	if len(rows) == 0 {
-		return Sequence{}, ErrNotFilled
+		return Sequence{}, errNotFilled
 	}
 	number, isNumber := rows[0]["nb_cfg"].(float64) // JSON has no other
 	row, isUUID := rows[0]["_uuid"].(ovsdb.UUID)

@@ -15,7 +15,7 @@ func TestSequence(t *testing.T) {
 		t.Run(ovn, func(t *testing.T) {
 			remote := testkit.StartOVSDB(t, schema)
 			s := session(t, open(t, remote))
-			if _, err := s.RaiseSequence(t.Context()); !errors.Is(err, ErrNotFilled) {
+			if _, err := s.RaiseSequence(t.Context()); !errors.Is(err, errNotFilled) {
 				t.Fatalf("without a row of NB_Global: %v", err)
 			}
 			nbctl := func(args ...string) string {
@@ -23,7 +23,7 @@ func TestSequence(t *testing.T) {
 				return testkit.Run(t, "ovn-nbctl", append([]string{"--db=" + remote, "--no-wait"}, args...)...)
 			}
 			nbctl("init")
-			if _, err := s.RaiseSequence(t.Context()); !errors.Is(err, ErrNotFilled) {
+			if _, err := s.RaiseSequence(t.Context()); !errors.Is(err, errNotFilled) {
 				t.Fatalf("in a database that is not filled: %v", err)
 			}
 			if err := s.MarkFilled(t.Context()); err != nil {

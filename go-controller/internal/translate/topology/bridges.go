@@ -12,12 +12,11 @@ import (
 
 // Reasons of the condition about the network outside, which is this project's own.
 const (
-	conditionMapped   = "NodesHaveBridges"
-	conditionUnmapped = reasonUnbridged
-	conditionUnknown  = "NoNodeReports"
+	conditionMapped  = "NodesHaveBridges"
+	conditionUnknown = "NoNodeReports"
 )
 
-// reasonUnbridged is the reason of a Problem with a NetworkAttachmentDefinition, which has no status.
+// reasonUnbridged is another. It is also that of a Problem with a NetworkAttachmentDefinition, which has no status.
 const reasonUnbridged = "NodesWithoutBridge"
 
 // unbridged lists the nodes that lack a bridge to the network outside that a network is joined to, sorted. Pods of the
@@ -75,16 +74,17 @@ func mapped(s *cluster.State, u *cluster.UserNetwork, created cluster.Condition)
 	if u.Network == nil || u.Network.Topology != cluster.Localnet {
 		return c, false
 	}
-	c = cluster.Condition{Type: cluster.TypeNetworkMapped, True: true, Reason: conditionMapped,
-		Message: "every node whose agent reports its bridges has one for physical network " + u.Network.Physical.Name}
+	c.Type = cluster.TypeNetworkMapped
 	switch nodes, known := unbridged(s, u.Network); {
+	case !created.True:
+		c.Reason, c.Message = created.Reason, "the network is not joined to anything: see "+created.Type
 	case known == 0:
-		c.True, c.Reason, c.Message = false, conditionUnknown, "no node's agent has reported its bridges yet"
+		c.Reason, c.Message = conditionUnknown, "no node's agent has reported its bridges yet"
 	case len(nodes) > 0:
-		c.True, c.Reason, c.Message = false, conditionUnmapped, withoutBridge(u.Network, nodes)
-	}
-	if !created.True {
-		c.True, c.Reason, c.Message = false, created.Reason, "the network is not joined to anything: see "+created.Type
+		c.Reason, c.Message = reasonUnbridged, withoutBridge(u.Network, nodes)
+	default:
+		c.True, c.Reason = true, conditionMapped
+		c.Message = "every node whose agent reports its bridges has one for physical network " + u.Network.Physical.Name
 	}
 	return c, true
 }
