@@ -50,6 +50,9 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 	if held := u.claims[name]; held != nil {
 		return u.enter(held, p, claimed.IPs)
 	}
+	if numbers, ok := u.joined(p, claimed.IPs); ok {
+		return numbers, nil
+	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
 }
 
@@ -68,11 +71,11 @@ func differs(asked cluster.Asked, claimed annotation.PodNetwork) error {
 
 // refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for.
 func (u *update) refusesAsked(p port) error {
-	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort {
+	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort && !u.joins(other, p) {
 		return takenError{p.asked.MAC.String(), ofMAC, holder(other.Pod)}
 	}
 	for _, ip := range p.asked.IPs() {
-		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort {
+		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort && !u.joins(other, p) {
 			return takenError{ip.Addr().String(), ofAddress, holder(other.Pod)}
 		}
 		if u.bare() && (ip.IsSingleIP() || ip.Bits() == 0) {
@@ -91,23 +94,30 @@ func (u *update) refusesAsked(p port) error {
 // holdAsked records what a pod has because it asked for it.
 func (u *update) holdAsked(p port) {
 	if p.asked.MAC != (ipnet.MAC{}) {
-		u.macs[p.asked.MAC] = p.PodPort
+		record(u, u.macs, p.asked.MAC, p.PodPort)
 	}
 	if u.bare() {
 		for _, ip := range p.asked.IPs() {
-			u.addrs[ip.Addr()] = p.PodPort
+			record(u, u.addrs, ip.Addr(), p.PodPort)
 		}
 	}
 }
 
 // releaseAsked takes that back. Those that wait for it are looked at again: no time passes before another may have it.
-func (u *update) releaseAsked(n cluster.PodPort, lease *podLease) {
+// What the machine's other pod has asked for, too, stays that one's.
+func (u *update) releaseAsked(n cluster.PodPort, lease *podLease, heir cluster.PodPort, of *podLease) {
 	if u.macs[lease.asked.MAC] == n {
 		delete(u.macs, lease.asked.MAC)
+		if of != nil && of.asked.MAC == lease.asked.MAC {
+			u.macs[of.asked.MAC] = heir
+		}
 	}
 	for _, ip := range lease.asked.IPs() {
 		if u.addrs[ip.Addr()] == n {
 			delete(u.addrs, ip.Addr())
+			if of != nil && of.asked.Of(ip.Addr().Is4()).Addr() == ip.Addr() {
+				u.addrs[ip.Addr()] = heir
+			}
 		}
 	}
 	if lease.asked == (cluster.Asked{}) {

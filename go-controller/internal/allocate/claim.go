@@ -51,7 +51,8 @@ func claimName(pod cluster.Name, asked cluster.Asked) cluster.Name {
 // claimOf is the IPAMClaim whose addresses an interface has now; zero for none.
 func (u *update) claimOf(p cluster.PodPort, asked cluster.Asked) cluster.Name {
 	name := claimName(p.Pod, asked)
-	if held := u.claims[name]; held == nil || held.pod != p {
+	held := u.claims[name]
+	if held == nil || held.pod != p && (held.pod == cluster.PodPort{} || u.moving[held.pod] != p) {
 		return cluster.Name{}
 	}
 	return name
@@ -157,8 +158,10 @@ func (u *update) dropClaim(name cluster.Name, held *claimLease) {
 		pool.release(number)
 		u.freed.add(ipnet.Single(pool.addr(number)))
 	}
-	if lease != nil {
-		lease.claim = cluster.Name{}
+	for _, n := range []cluster.PodPort{held.pod, u.moving[held.pod]} {
+		if lease := u.book.pods[n]; lease != nil {
+			lease.claim = cluster.Name{}
+		}
 	}
 }
 
@@ -181,8 +184,15 @@ func (u *update) adopt(c *cluster.IPAMClaim) bool {
 	for i, number := range lease.numbers {
 		u.shared.pools[i].hold(number, claimHolder(c.Name))
 	}
-	u.claims[c.Name] = &claimLease{uid: c.UID, numbers: lease.numbers, pod: p.PodPort}
+	held := &claimLease{uid: c.UID, numbers: lease.numbers, pod: p.PodPort}
+	u.claims[c.Name] = held
 	lease.claim = c.Name
+	if second, moves := u.moving[p.PodPort]; moves {
+		u.book.pods[second].claim = c.Name
+		if second.Pod.Name == c.Pod {
+			held.pod = second
+		}
+	}
 	return true
 }
 
@@ -262,7 +272,8 @@ func (u *update) take(p port) ([]uint64, error) {
 // enter gives a pod the addresses of its IPAMClaim. With ips it has these already.
 func (u *update) enter(held *claimLease, p port, ips []netip.Prefix) ([]uint64, error) {
 	name := claimName(p.Pod, p.asked)
-	if held.pod != (cluster.PodPort{}) && held.pod != p.PodPort {
+	first := held.pod == cluster.PodPort{}
+	if !first && held.pod != p.PodPort && !u.joins(held.pod, p) {
 		return nil, fmt.Errorf("IPAMClaim %s is in use by Pod %s", name, held.pod.Pod)
 	}
 	has := u.addressesOf(held)
@@ -275,7 +286,11 @@ func (u *update) enter(held *claimLease, p port, ips []netip.Prefix) ([]uint64, 
 				ip.Addr(), name)
 		}
 	}
-	held.pod = p.PodPort
+	if first {
+		held.pod = p.PodPort
+	} else if held.pod != p.PodPort {
+		u.pair(held.pod, p.PodPort)
+	}
 	u.claimed[name] = true
 	return held.numbers, nil
 }

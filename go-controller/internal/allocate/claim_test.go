@@ -260,7 +260,12 @@ func TestClaimProperties(t *testing.T) {
 			case 2:
 				o = asking(fmt.Sprint("x", r.IntN(4)), fmt.Sprint("n", r.IntN(2)), "")
 			default:
-				o = claiming(fmt.Sprint("p", r.IntN(6)), fmt.Sprint("n", r.IntN(2)), fmt.Sprint("c", r.IntN(5)), step)
+				p := claiming(fmt.Sprint("p", r.IntN(6)), fmt.Sprint("n", r.IntN(2)), fmt.Sprint("c", r.IntN(5)), step)
+				if machine := r.IntN(4); machine > 0 {
+					p = inPod(fmt.Sprint("m", machine), p)
+				}
+				p.Created = int64(step)
+				o = p
 				if old := w.state.Pods[o.Ref().Name]; old != nil {
 					w.drop(old)
 				}
@@ -300,14 +305,16 @@ func (w *world) checkClaims(kept map[string]string) {
 			owner[a] = c.Name.Name
 		}
 	}
-	holders := map[netip.Addr]cluster.Name{}
+	holders := map[netip.Addr][]cluster.Name{}
 	for p, net := range w.state.In("default.lan").PodNetworks {
 		claim := w.state.Pods[p.Pod].Attachments[0].Asked.Claim
 		for _, a := range ipnet.Addrs(net.IPs) {
-			if other, taken := holders[a]; taken {
-				w.t.Fatalf("pods %s and %s have %s", other, p.Pod, a)
+			for _, other := range holders[a] {
+				if len(holders[a]) > 1 || !w.state.Pods[other].SameMachine(w.state.Pods[p.Pod]) || claim == "" {
+					w.t.Fatalf("pods %s and %s have %s", holders[a], p.Pod, a)
+				}
 			}
-			holders[a] = p.Pod
+			holders[a] = append(holders[a], p.Pod)
 			if owner[a] != "" && owner[a] != claim {
 				w.t.Fatalf("pod %s has %s of claim %s", p.Pod, a, owner[a])
 			}

@@ -94,9 +94,10 @@ type book struct {
 	waitingPods  map[string]map[cluster.PodPort]waiting // by node
 	former       *formerSubnets
 	join         *joinPool
-	exits        map[string]*exitLease        // of a primary network, by node
-	waitingExits map[exit]bool                // in the cluster's own network: exits for which there was no address
-	claims       map[cluster.Name]*claimLease // IPAMClaims that have addresses
+	exits        map[string]*exitLease               // of a primary network, by node
+	waitingExits map[exit]bool                       // in the cluster's own network: exits for which there was no address
+	claims       map[cluster.Name]*claimLease        // IPAMClaims that have addresses
+	moving       map[cluster.PodPort]cluster.PodPort // the two pods of a virtual machine that moves: see pair
 	freed        *freedSet
 	retry        bool // those that wait are to be looked at again
 }
@@ -130,6 +131,7 @@ func newBook(n *cluster.Network, freed *freedSet) *book {
 		waitingExits: map[exit]bool{},
 		join:         newJoinPool(n.JoinSubnets, freed),
 		claims:       map[cluster.Name]*claimLease{},
+		moving:       map[cluster.PodPort]cluster.PodPort{},
 		freed:        freed,
 	}
 	if n.Topology != cluster.Layer3 {

@@ -45,13 +45,26 @@ func (u *update) releasePod(n cluster.PodPort) {
 		return
 	}
 	delete(u.book.pods, n)
-	u.releaseAsked(n, lease)
-	if held := u.claims[lease.claim]; held != nil {
-		held.pod = cluster.PodPort{}
-	} else if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
-		node.release(lease.numbers, u.freed)
+	heir, of := u.part(n)
+	u.releaseAsked(n, lease, heir, of)
+	switch held := u.claims[lease.claim]; {
+	case held != nil && held.pod != n: // the machine's other pod came first
+	case held != nil:
+		held.pod = heir
+		u.claimed[lease.claim] = true
+	case of != nil:
+		u.leave(lease.numbers, heir)
+	default:
+		u.free(lease)
 	}
 	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
+}
+
+// free takes back a pod's addresses.
+func (u *update) free(lease *podLease) {
+	if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
+		node.release(lease.numbers, u.freed)
+	}
 }
 
 // claimPods grants pods the addresses that they claim, the oldest pod first. It has the annotations written again of

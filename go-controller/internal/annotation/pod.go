@@ -19,6 +19,13 @@ const (
 	PodClassic  = "ovn"                      // {"gateway_ip":..,"ip_address":..,"mac_address":..}
 )
 
+// What KubeVirt says of a pod in which a virtual machine runs. MachineArrived is the key of an annotation of a pod that
+// a running machine moves to: the time at which the machine has arrived there.
+const (
+	MachineLabel   = "vm.kubevirt.io/name"
+	MachineArrived = "kubevirt.io/migration-target-ready-timestamp"
+)
+
 // Route is one extra route of a pod.
 type Route struct {
 	Dest    netip.Prefix `json:"dest"`

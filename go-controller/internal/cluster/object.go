@@ -157,6 +157,7 @@ type Pod struct {
 	Created     int64  // creation time, Unix seconds
 	HostNetwork bool   // shares its node's network: has no port and no address of its own
 	Finished    bool   // Succeeded or Failed: its containers are gone and its address is free
+	Arrived     bool   // the virtual machine that runs in it has come from another pod: see State.StandsBy
 	Labels      Labels
 	Ports       NamedPorts
 	Bandwidth   Bandwidth
@@ -190,6 +191,9 @@ func (p *Pod) place(s *State, in bool) {
 	for _, claim := range claimsOf(p) {
 		s.claimants.Put(claim, p.Name, in)
 	}
+	if machine := p.Machine(); machine != "" {
+		s.podsByMachine.Put(Name{p.Name.Namespace, machine}, p.Name, in)
+	}
 }
 
 // Equal implements Object.
@@ -198,8 +202,7 @@ func (p *Pod) Equal(o Object) bool {
 	return ok && p.SamePlace(q) && p.Labels == q.Labels && p.Ports == q.Ports && p.Bandwidth == q.Bandwidth &&
 		p.Opens == q.Opens && p.Created == q.Created && p.Annotated == q.Annotated && p.ClassicOK == q.ClassicOK &&
 		slices.Equal(p.Attachments, q.Attachments) && p.Preferred == q.Preferred && p.Refused == q.Refused &&
-		p.StatusOK == q.StatusOK &&
-		p.Found.Equal(q.Found)
+		p.StatusOK == q.StatusOK && p.Arrived == q.Arrived && p.Found.Equal(q.Found)
 }
 
 // SamePlace is true when q is the same pod on the same node in the same stage of life, whatever its annotations say.

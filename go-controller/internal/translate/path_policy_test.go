@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 
+	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
 )
@@ -16,6 +17,9 @@ func (p *path) labels() cluster.Labels {
 		if p.chance(60) {
 			out[k] = fmt.Sprint(p.r.IntN(2))
 		}
+	}
+	if p.chance(30) { // a virtual machine, which may have two pods
+		out[annotation.MachineLabel] = fmt.Sprint(p.r.IntN(2))
 	}
 	return cluster.NewLabels(out)
 }

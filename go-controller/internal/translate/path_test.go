@@ -213,7 +213,7 @@ func (p *path) pod() cluster.Object {
 			{Network: "green", Interface: "net3"}, p.request("net4"), p.request("net5")}
 		pod.Attachments = slices.Clone(all[:p.r.IntN(6)])
 	case 8:
-		pod.Labels = p.labels()
+		pod.Labels, pod.Arrived = p.labels(), p.chance(50)
 	case 10: // it asks for addresses in its primary network
 		pod.Preferred = p.asked()
 	case 9:

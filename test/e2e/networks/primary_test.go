@@ -139,6 +139,7 @@ func TestPrimary(t *testing.T) {
 	}
 	t.Run("chosen addresses", func(t *testing.T) { tryChosen(t, c) })
 	t.Run("claims", func(t *testing.T) { tryClaims(t, c) })
+	t.Run("a virtual machine moves", func(t *testing.T) { tryMachine(t, c) })
 	t.Run("nothing is left", func(t *testing.T) { tryPrimaryRemoval(t, c) })
 	t.Run("example", func(t *testing.T) { tryPrimaryExample(t, c) }) // its namespaces are those of two tenants
 }

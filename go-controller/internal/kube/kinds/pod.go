@@ -19,6 +19,7 @@ func decodePod(p *corev1.Pod) (*cluster.Pod, []cluster.Problem) {
 		Name: NameOf(p), UID: string(p.UID), Node: p.Spec.NodeName, Created: p.CreationTimestamp.Unix(),
 		HostNetwork: p.Spec.HostNetwork,
 		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Arrived:     p.Annotations[annotation.MachineArrived] != "",
 		Labels:      cluster.NewLabels(p.Labels),
 		Ports:       namedPorts(p),
 	}

@@ -57,6 +57,14 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return out
 }
 
+// others lists the other pods of the virtual machine that runs in a pod, which may be nil.
+func others(s *cluster.State, p *cluster.Pod) []cluster.Name {
+	if p == nil {
+		return nil
+	}
+	return s.OtherPods(p)
+}
+
 // changed lists the pods whose ports may differ after a change of a pod or a node. A node alters its pods' ports when
 // it is added, deleted or made anew, and when its chassis becomes known or another node's.
 func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
@@ -64,8 +72,9 @@ func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 	case cluster.KindPod:
 		old, _ := c.Old.(*cluster.Pod)
 		now, _ := c.New.(*cluster.Pod)
+		out = append(others(s, old), others(s, now)...)
 		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth &&
-			old.Opens == now.Opens {
+			old.Opens == now.Opens && len(out) == 0 {
 			return nil // only annotations with addresses differ: package allocate grants what follows from that
 		}
 		out = append(out, c.Ref.Name)
@@ -120,7 +129,8 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	for a := range s.Attachments(p) {
 		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
 		if granted {
-			rows = append(rows, r.port(a, s.Networks[a.Network], net)...)
+			standsBy := a.Interface != "" && s.StandsBy(p, a.Network, a.Interface)
+			rows = append(rows, r.port(a, s.Networks[a.Network], net, standsBy)...)
 		}
 	}
 	return translate.Rows{Rows: rows}, nil
@@ -143,11 +153,18 @@ type podRows struct {
 	limit     int    // of the connections that are tracked for an interface; 0 for none
 }
 
-// port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for.
-func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annotation.PodNetwork) []nb.Row {
+// port is the logical port of an interface. The limits of bandwidth are for the interface that Kubernetes asks for. A
+// port that stands by passes nothing: its virtual machine works with the same addresses in another pod.
+func (r podRows) port(
+	a cluster.Attachment, network *cluster.Network, net annotation.PodNetwork, standsBy bool,
+) []nb.Row {
 	address := net.MAC.String()
 	for _, ip := range cluster.PodAddrs(net) {
 		address += " " + ip.String()
+	}
+	model := &nbdb.LogicalSwitchPort{Addresses: []string{address}, PortSecurity: []string{address}}
+	if standsBy { // with the addresses, packets for the machine would come here
+		model.Addresses, model.Enabled = nil, new(bool)
 	}
 	options := map[string]string{"requested-chassis": r.chassis}
 	if r.pod.UID != "" {
@@ -164,10 +181,9 @@ func (r podRows) port(a cluster.Attachment, network *cluster.Network, net annota
 	} else {
 		lists = append(lists, r.groupsIn(a.Network)...)
 	}
-	port := r.Row(a.Network.PortRole(a.Interface), &nbdb.LogicalSwitchPort{
-		Name: name, Options: options, Addresses: []string{address}, PortSecurity: []string{address},
-		ExternalIDs: map[string]string{names.KeyPod: "true", names.KeyNamespace: r.pod.Name.Namespace},
-	}, lists...)
+	model.Name, model.Options = name, options
+	model.ExternalIDs = map[string]string{names.KeyPod: "true", names.KeyNamespace: r.pod.Name.Namespace}
+	port := r.Row(a.Network.PortRole(a.Interface), model, lists...)
 	if a.Interface != "" {
 		return []nb.Row{port}
 	}

@@ -1,0 +1,77 @@
+package networks
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/northbound-net/northbound/test/e2e/machines"
+	"github.com/northbound-net/northbound/test/sandbox"
+)
+
+// arrived is what KubeVirt writes to the pod that a running virtual machine moves to, when the machine works there.
+const arrived = "kubevirt.io/migration-target-ready-timestamp=2026-11-30T10:00:00Z"
+
+// vmPod is a pod as KubeVirt makes it for a virtual machine: its addresses are those of two claims, and its label names
+// the machine.
+func vmPod(name, node string) string {
+	p := strings.ReplaceAll(keeper(name, node), "keeper.", "vm.")
+	return strings.Replace(p, "labels: {", "labels: {vm.kubevirt.io/name: vm, ", 1)
+}
+
+// tryMachine has a virtual machine move from node to node, in a primary network and in another. Pods stand for the
+// machine: KubeVirt makes such pods, and here the test writes what KubeVirt would. Each answers by its own name.
+func tryMachine(t *testing.T, c *sandbox.Cluster) {
+	claims := strings.ReplaceAll(kept[strings.Index(kept, "---\n")+4:], "keeper.", "vm.")
+	apply(t, c, claims+vmPod("vm-1", "n1"), "green", "vm-1")
+	links := []string{"ovn-udn1", "net1"}
+	addrs := func(pod string) (out [][]netip.Addr) {
+		for _, link := range links {
+			out = append(out, on(t, c, "green", pod, link))
+		}
+		return out
+	}
+	has := addrs("vm-1")
+	runsIn := func(pod string) {
+		t.Helper()
+		for i, from := range []string{"green-1", "peer"} {
+			answers(t, c, "green", from, pod, has[i])
+		}
+	}
+	remove := func(pod string) {
+		machines.Kubectl(t, c, "", "delete", "pod", "-n", "green", pod, "--timeout=60s")
+	}
+	runsIn("vm-1")
+	apply(t, c, vmPod("vm-2", "n2"), "green", "vm-2")
+	if now := addrs("vm-2"); fmt.Sprint(now) != fmt.Sprint(has) {
+		t.Errorf("the second pod has %v, want %v, which the first one has", now, has)
+	}
+	runsIn("vm-1")
+	remove("vm-2") // the move has failed
+	runsIn("vm-1")
+	apply(t, c, vmPod("vm-3", "n2"), "green", "vm-3")
+	runsIn("vm-1")
+	machines.Kubectl(t, c, "", "annotate", "pod", "-n", "green", "vm-3", arrived)
+	runsIn("vm-3")
+	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	machines.InSync(t, c)
+	runsIn("vm-3")
+	remove("vm-1")
+	runsIn("vm-3")
+	for _, claim := range []string{"vm.own", "vm.disks"} {
+		machines.Kubectl(t, c, "", "wait", "-n", "green", "ipamclaim/"+claim, "--timeout=20s",
+			"--for", "jsonpath={.status.ownerPod.name}=vm-3")
+	}
+	apply(t, c, vmPod("vm-4", "n1"), "green", "vm-4") // the next move
+	runsIn("vm-3")
+	machines.Kubectl(t, c, "", "annotate", "pod", "-n", "green", "vm-4", arrived)
+	runsIn("vm-4")
+	remove("vm-3")
+	runsIn("vm-4")
+	remove("vm-4")
+}
