@@ -183,19 +183,19 @@ func TestForeignParts(t *testing.T) {
 		g := newGenerator(seed)
 		have := g.world()
 		db := built(t, g.s, have)
-		enabled := false
+		parent := "theirs"
 		for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
 			p := m.(*nbdb.LogicalSwitchPort)
 			p.ExternalIDs["foreign"] = "kept"
 			p.ExternalIDs[names.KeyPrefix+"stale"] = "ours, so it goes"
-			p.Enabled = &enabled
+			p.ParentName = &parent
 		}
 		want := g.world()
 		applyAll(t, db, plans(t, g.s, db, want))
 		for _, m := range db.Rows(nbdb.LogicalSwitchPortTable) {
 			p := m.(*nbdb.LogicalSwitchPort)
 			wasThere := wants(g.s, have, p.UUID)
-			if kept := p.ExternalIDs["foreign"] == "kept" && p.Enabled != nil; kept != wasThere {
+			if kept := p.ExternalIDs["foreign"] == "kept" && p.ParentName != nil; kept != wasThere {
 				t.Fatalf("seed %d: there before: %v, foreign parts kept: %v: %+v", seed, wasThere, kept, p)
 			}
 			if _, stale := p.ExternalIDs[names.KeyPrefix+"stale"]; stale {

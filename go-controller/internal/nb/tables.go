@@ -35,7 +35,7 @@ func tables() []written {
 			[]string{"name", "external_ids"},
 			[]string{"ports", "acls"}},
 		{nbdb.LogicalSwitchPortTable, &nbdb.LogicalSwitchPort{},
-			[]string{"name", "type", "addresses", "port_security", "tag", "options", "external_ids"}, nil},
+			[]string{"name", "type", "addresses", "port_security", "enabled", "tag", "options", "external_ids"}, nil},
 		{nbdb.QoSTable, &nbdb.QoS{},
 			[]string{"priority", "direction", "match", "bandwidth", "external_ids"}, nil},
 		{nbdb.ACLTable, &nbdb.ACL{},

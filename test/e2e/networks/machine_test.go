@@ -1,8 +1,10 @@
 package networks
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -20,6 +22,43 @@ const arrived = "kubevirt.io/migration-target-ready-timestamp=2026-11-30T10:00:0
 func vmPod(name, node string) string {
 	p := strings.ReplaceAll(keeper(name, node), "keeper.", "vm.")
 	return strings.Replace(p, "labels: {", "labels: {vm.kubevirt.io/name: vm, ", 1)
+}
+
+// unasked counts the datagrams to a pod for a port that nobody listens on (Linux, /proc/net/snmp, NoPorts).
+func unasked(t *testing.T, c *sandbox.Cluster, pod string) string {
+	t.Helper()
+	text := machines.Kubectl(t, c, "", "exec", "-n", "green", pod, "--", "cat", "/proc/net/snmp")
+	_, numbers, _ := strings.Cut(text[strings.Index(text, "\nUdp:")+1:], "\nUdp:")
+	fields := strings.Fields(numbers)
+	if len(fields) < 2 {
+		t.Fatalf("/proc/net/snmp of %s: %q, want two lines of Udp", pod, text)
+	}
+	return fields[1]
+}
+
+// sends tells whether a datagram of a pod reaches another one, on the interface net1.
+func sends(t *testing.T, c *sandbox.Cluster, from, to string) bool {
+	t.Helper()
+	before := unasked(t, c, to)
+	machines.AskFrom(t.Context(), c, "green", from, "udp", netip.AddrPortFrom(on(t, c, "green", to, "net1")[0], 9))
+	return unasked(t, c, to) != before
+}
+
+// pinging pings an address of net1 a hundred times a second, and logs what was lost when the test ends.
+func pinging(t *testing.T, c *sandbox.Cluster, from string, to netip.Addr) *machines.Stream {
+	t.Helper()
+	s, end, err := machines.NewStream(from+" to "+to.String(), func(ctx context.Context) *exec.Cmd {
+		cmd, err := c.PodNetworkCommand(ctx, "green", from, "ping", "-n", "-i", "0.01", to.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	return s
 }
 
 // tryMachine has a virtual machine move from node to node, in a primary network and in another. Pods stand for the
@@ -50,10 +89,19 @@ func tryMachine(t *testing.T, c *sandbox.Cluster) {
 		t.Errorf("the second pod has %v, want %v, which the first one has", now, has)
 	}
 	runsIn("vm-1")
+	for pod, want := range map[string]bool{"vm-1": true, "vm-2": false} {
+		if got := sends(t, c, pod, "peer"); got != want {
+			t.Errorf("while the machine runs in vm-1, packets of %s arrive: %v, want %v", pod, got, want)
+		}
+	}
 	remove("vm-2") // the move has failed
 	runsIn("vm-1")
 	apply(t, c, vmPod("vm-3", "n2"), "green", "vm-3")
 	runsIn("vm-1")
+	for _, to := range has[1] {
+		stream := pinging(t, c, "peer", to)
+		defer func() { t.Log("through two moves: ", stream) }()
+	}
 	machines.Kubectl(t, c, "", "annotate", "pod", "-n", "green", "vm-3", arrived)
 	runsIn("vm-3")
 	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
