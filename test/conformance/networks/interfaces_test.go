@@ -94,6 +94,7 @@ func severalInterfaces() group {
 func claims() group {
 	kept, whole := primary("claims"), unit("allocate/claim_test.go", "TestClaim")
 	asked := unit("allocate/preferred_test.go", "TestPreferred")
+	lacks := unit("allocate/claim_test.go", "TestClaimSaysWhatItLacks")
 	refused := unit("kube/attachment/preferred_test.go", "TestPreferredThatIsNotServed")
 	const partial = "The address of the other family is granted as without the annotation."
 	return group{"Claims that keep addresses", []string{"kubevirt.go"}, "", []behaviour{
@@ -103,12 +104,9 @@ func claims() group {
 		{"a pod made anew that asks for addresses and a MAC has its addresses",
 			untried("Each is tried alone.", whole, asked)},
 		{"a second pod that asks for an address that is taken waits", proved(asked)},
-		{"the claim of a pod that waits for an address has a condition that says so",
-			notServed("An Event of the pod says so.",
-				networksPage+"#keep-addresses")},
+		{"the claim of a pod that waits for an address has a condition that says so", proved(kept, lacks)},
 		{"a second pod that asks for a MAC that is taken waits", proved(primary("chosen addresses"))},
-		{"the claim of a pod that waits for a MAC has a condition that says so", notServed("An Event of the pod says so.",
-			networksPage+"#keep-addresses")},
+		{"the claim of a pod that waits for a MAC has a condition that says so", proved(lacks)},
 		{"a pod that asks for one family of two is refused, IPv4 and IPv6", notServed(partial, chosenPage)},
 		{"a pod that asks for two addresses of one family is refused", proved(refused)},
 		{"a pod that asks for one address of each family has them", proved(primary("chosen addresses"))},
@@ -118,13 +116,18 @@ func claims() group {
 }
 
 func virtualMachines() group {
-	const moves = "Only one pod at a time has a claim's addresses. The move waits until the first pod is gone."
+	moved, without := primary("a virtual machine moves"), unit("allocate/machine_test.go", "TestMachineMovesWithoutSubnets")
+	const alive = "In the tests, pods stand for machines. They keep no connections."
 	const dhcp = "OVN answers no DHCP and sends no router advertisements here. A machine has to know its addresses."
 	return group{"Virtual machines", []string{"kubevirt.go"}, "", []behaviour{
-		{"machines keep addresses and connections while they move: layer2", notServed(moves, upstreamPage)},
-		{"machines keep them in a primary network, also with chosen addresses", notServed(moves, upstreamPage)},
-		{"machines keep them in a localnet network, with and without `subnets`", notServed(moves, upstreamPage)},
-		{"machines keep them when the move fails", notServed(moves, upstreamPage)},
+		{"machines keep their addresses while they move: layer2", proved(moved)},
+		{"machines keep them in a primary network", proved(moved)},
+		{"machines keep them when the move fails", proved(moved)},
+		{"machines keep addresses that they have chosen in a primary network", untried("The claim keeps chosen ones as it "+
+			"keeps others.", moved)},
+		{"machines keep them in a localnet network, with and without `subnets`", untried("Packets are tried in layer2.",
+			moved, without)},
+		{"machines keep connections while they move", untried(alive, moved)},
 		{"machines keep addresses while they move in the cluster's own network",
 			notServed("Virtual machines have no support of their own.", comingPage)},
 		{"machines keep addresses while they move in a network with EVPN", notServed("There is no EVPN.", comingPage)},

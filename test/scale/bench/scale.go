@@ -65,6 +65,7 @@ type scaled struct {
 	pods            int
 	growth          time.Duration // the master's CPU time for each pod that was made while it ran
 	fill, again     start
+	replayed        start // as again, while watches are answered from memory
 	heap, rss, peak int64
 	changes         []effect
 }
@@ -211,6 +212,10 @@ func (s *scale) size(ctx context.Context, pods int, tell func(string)) error {
 	if err := s.startAgain(ctx, &out); err != nil {
 		return err
 	}
+	tell("  a restart, the watches answered from memory")
+	if err := s.replay(ctx, &out); err != nil {
+		return fmt.Errorf("answering watches from memory: %w", err)
+	}
 	last, err := s.effect(ctx, podGoes())
 	if err != nil {
 		return fmt.Errorf("pods go: %w", err)
@@ -285,50 +290,58 @@ func (s *scale) startAgain(ctx context.Context, out *scaled) error {
 	if err != nil {
 		return err
 	}
-	pod := load.Name{Namespace: namespaceOf(0), Name: load.PodName(s.grown)}
 	if err := s.addPod(ctx); err != nil {
 		return err
 	}
-	stopped, err := spent(s.rig, nil)
-	if err != nil {
+	if out.again, err = s.startWithPod(ctx); err != nil {
 		return err
 	}
-	if out.again, err = s.startScale(ctx); err != nil {
-		return err
-	}
-	ready, err := spent(s.rig, nil)
-	if err != nil {
-		return err
-	}
-	servers := ready.sub(stopped)
-	out.again.apiServer, out.again.ovsdb = servers.apiServer, servers.ovsdb
-	annotated, err := s.observer.Annotated.WaitName(ctx, pod)
-	if err != nil {
-		return err
-	}
-	ported, err := s.observer.Ported.WaitName(ctx, pod)
-	if err != nil {
-		return err
-	}
-	out.again.annotated, out.again.ported = annotated.Sub(s.master.Started), ported.Sub(s.master.Started)
-	if err := s.withoutNeed(ctx, before, out); err != nil {
+	if err := s.withoutNeed(ctx, before, out.pods, &out.again); err != nil {
 		return err
 	}
 	return s.memory(ctx, out)
 }
 
+// startWithPod starts the master and measures when it has served the pod that was made last, which waits.
+func (s *scale) startWithPod(ctx context.Context) (out start, err error) {
+	pod := load.Name{Namespace: namespaceOf(0), Name: load.PodName(s.grown - 1)}
+	stopped, err := spent(s.rig, nil)
+	if err != nil {
+		return out, err
+	}
+	if out, err = s.startScale(ctx); err != nil {
+		return out, err
+	}
+	ready, err := spent(s.rig, nil)
+	if err != nil {
+		return out, err
+	}
+	servers := ready.sub(stopped)
+	out.apiServer, out.ovsdb = servers.apiServer, servers.ovsdb
+	annotated, err := s.observer.Annotated.WaitName(ctx, pod)
+	if err != nil {
+		return out, err
+	}
+	ported, err := s.observer.Ported.WaitName(ctx, pod)
+	if err != nil {
+		return out, err
+	}
+	out.annotated, out.ported = annotated.Sub(s.master.Started), ported.Sub(s.master.Started)
+	return out, nil
+}
+
 // withoutNeed counts what the restart wrote beside the new pod's own.
-func (s *scale) withoutNeed(ctx context.Context, before rig.Counts, out *scaled) error {
+func (s *scale) withoutNeed(ctx context.Context, before rig.Counts, pods int, out *start) error {
 	counts, err := s.rig.Counts(ctx, s.master)
 	if err != nil {
 		return err
 	}
 	wrote := counts.Sub(before)
-	out.again.operations = wrote.Operations - podOperations
-	out.again.patches = max(wrote.Patches, wrote.PodPatches+wrote.NodePatches) - ownPatches
-	if out.again.operations != 0 || out.again.patches != 0 {
-		s.report.violate("%d pods: a restart wrote %d operations and %d patches without need, want 0", out.pods,
-			out.again.operations, out.again.patches)
+	out.operations = wrote.Operations - podOperations
+	out.patches = max(wrote.Patches, wrote.PodPatches+wrote.NodePatches) - ownPatches
+	if out.operations != 0 || out.patches != 0 {
+		s.report.violate("%d pods: a restart wrote %d operations and %d patches without need, want 0", pods,
+			out.operations, out.patches)
 	}
 	return nil
 }

@@ -38,7 +38,11 @@ func (r *Rig) StartMasterAt(ctx context.Context, metricsAddr string, flags ...st
 	r.masters++
 	m := &Master{before: before, url: "http://" + metricsAddr, http: &http.Client{Timeout: 10 * time.Second},
 		Started: time.Now()}
-	command := append([]string{r.programs.OVNKube, "master", "--kubeconfig", r.kubeconfig, "--nb-address",
+	kubeconfig := r.kubeconfig
+	if r.Through != nil {
+		kubeconfig = r.Through.Kubeconfig
+	}
+	command := append([]string{r.programs.OVNKube, "master", "--kubeconfig", kubeconfig, "--nb-address",
 		"unix:" + r.NB.Socket, "--metrics-bind-address", metricsAddr}, flags...)
 	if r.Within != "" { // the shell becomes the master
 		command = append([]string{"/bin/sh", "-c", `echo 0 >"$0" && exec "$@"`, r.Within}, command...)

@@ -60,6 +60,8 @@ type Rig struct {
 	Objects   dynamic.Interface // of kinds that the API server may not know by itself
 	// Within is the file that takes the process ids of masters that start from now on, as cgroup.procs does; "": none.
 	Within string
+	// Through, if not nil, is between the API server and the masters that start from now on.
+	Through *Replay
 
 	programs   Programs
 	kubeconfig string

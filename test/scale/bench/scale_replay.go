@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"context"
+	"errors"
+)
+
+// replay measures a restart in which the API server only takes the patch of the pod that waits. Masters read the
+// cluster from memory: elsewhere the API server has processors of its own.
+func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
+	if s.rig.Through, err = s.rig.StartReplay(); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, s.rig.Through.Close())
+		s.rig.Through = nil
+	}()
+	if err := s.restarted(ctx); err != nil { // it tells the replay what masters ask for
+		return err
+	}
+	before, err := s.again(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.addPod(ctx); err != nil {
+		return err
+	}
+	if err := s.rig.Through.Record(ctx); err != nil {
+		return err
+	}
+	if out.replayed, err = s.startWithPod(ctx); err != nil {
+		return err
+	}
+	if err := s.withoutNeed(ctx, before, out.pods, &out.replayed); err != nil {
+		return err
+	}
+	through := s.rig.Through
+	s.rig.Through = nil
+	err = s.restarted(ctx) // a master that hears of changes
+	s.rig.Through = through
+	return err
+}
+
+// restarted stops the master, and starts another one.
+func (s *scale) restarted(ctx context.Context) error {
+	if err := s.stopMaster(); err != nil {
+		return err
+	}
+	_, err := s.startScale(ctx)
+	return err
+}
