@@ -100,3 +100,27 @@ func TestMachineMovesWithoutSubnets(t *testing.T) {
 		}
 	}
 }
+
+// A claim keeps addresses that the first pod has chosen, and a pod that is made anew has the MAC that both ask for.
+func TestClaimOfChosenAddresses(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	asks := func(name, node string) *cluster.Pod {
+		p := claiming(name, node, "vm", 1)
+		p.Attachments[0].Asked.IPv4 = prefixes("10.99.0.77/24")[0]
+		p.Attachments[0].Asked.MAC = ipnet.MAC{0x02, 5: 0x77}
+		return p
+	}
+	w.put(node("n1", 1), node("n2", 2), keeping("10.99.0.0/24", "fd99::/64"), claimed("vm"), asks("a", "n1"))
+	has := map[string]string{"a": "10.99.0.77 fd99::1"}
+	w.inLAN(has)
+	w.drop(asks("a", "n1"))
+	again := w.restarted()
+	for _, world := range []*world{w, again} {
+		world.put(asking("x", "n1", ""), asks("a", "n2"))
+		world.inLAN(has)
+		mac := world.state.In("default.lan").PodNetworks[cluster.PodPort{Pod: podName("a"), Interface: "net1"}].MAC
+		if mac != (ipnet.MAC{0x02, 5: 0x77}) {
+			t.Errorf("the pod has the MAC %s, want the one that it asks for", mac)
+		}
+	}
+}

@@ -46,6 +46,7 @@ func TestPreferred(t *testing.T) {
 	w.toldOf(auto, `["10.77.0.16/16","fd77::10/64"]`) // the first that is not reserved
 	for ip, want := range map[string]string{
 		"10.77.0.5/16": "10.77.0.5/16 is already the address of Pod red/a: the pod waits for it",
+		"fd77::5/64":   "fd77::5/64 is already the address of Pod red/a: the pod waits for it",
 		"10.77.0.1/16": "10.77.0.1/16 is the address of the network's router",
 		"10.77.9.1/16": "10.77.9.1/16 is in 10.77.9.0/24, which the network excludes",
 		"10.78.0.1/16": "10.78.0.1 is in none of the subnets",

@@ -122,6 +122,7 @@ func checks() []check {
 		{"load-balancers", southbound, checkLoadBalancers},
 		{"service-ports", "", checkServicePorts},
 		{"external-bridge", openVSwitch, checkExternalBridge},
+		{"bridge-mappings", openVSwitch, checkBridgeMappings},
 		{"cni-conf", "", checkCNIConf},
 		{"cni-plugins", "", checkCNIPlugins},
 		{"agent", "", checkAgent},

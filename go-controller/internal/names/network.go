@@ -34,7 +34,20 @@ func (n Network) ExitEntry() Network { return Network(n.within("/", "exit")) }
 func (n Network) ExitRouter(node string) string { return "GR_" + n.within("_", node) }
 
 // Localnet is the port of that switch to the network outside.
-func (n Network) Localnet() string { return n.within("_", "localnet") }
+func (n Network) Localnet() string { return n.within("_", localnet) }
+
+const localnet = "localnet"
+
+// OfLocalnet is the inverse of Localnet, for a network other than the cluster's own; ok is false for other ports.
+func OfLocalnet(port string) (n Network, ok bool) {
+	name, ok := strings.CutSuffix(port, "_"+localnet)
+	n = Network(name)
+	_, _, defined := n.Definition()
+	return n, ok && defined
+}
+
+// HasPort is true for the logical ports of a network other than the cluster's own.
+func (n Network) HasPort(port string) bool { return strings.HasPrefix(port, n.within("_", "")) }
 
 // Valid is true for the name of a network.
 func (n Network) Valid() bool {

@@ -102,7 +102,7 @@ func claims() group {
 		{"a pod made anew on another node has its addresses: primary network", proved(kept)},
 		{"a pod made anew on another node has its addresses: localnet", untried("It is tried with layer2.", whole)},
 		{"a pod made anew that asks for addresses and a MAC has its addresses",
-			untried("Each is tried alone.", whole, asked)},
+			proved(unit("allocate/machine_test.go", "TestClaimOfChosenAddresses"))},
 		{"a second pod that asks for an address that is taken waits", proved(asked)},
 		{"the claim of a pod that waits for an address has a condition that says so", proved(kept, lacks)},
 		{"a second pod that asks for a MAC that is taken waits", proved(primary("chosen addresses"))},

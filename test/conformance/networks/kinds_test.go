@@ -77,7 +77,6 @@ func validations() []group {
 }
 
 func localnetSpecs() []behaviour {
-	const rule = "The API server refuses it by the same rule as the others."
 	wrong := unit("kube/attachment/userdefined_test.go", "TestClusterUserDefinedThatIsNotValid")
 	user := unit("kube/attachment/userdefined_test.go", "TestUserDefinedThatIsNotValid")
 	defined := unit("kube/attachment/definition_test.go", "TestDefinitionThatIsNotValid")
@@ -96,7 +95,7 @@ func localnetSpecs() []behaviour {
 		{"refused: an empty list of `subnets`", proved(user)},
 		{"refused: `excludeSubnets` without `subnets`", proved(defined)},
 		{"refused: `excludeSubnets` where `ipam.mode` is Disabled", proved(wrong)},
-		{"refused: an empty list of `excludeSubnets`", untried(rule)},
+		{"refused: an empty list of `excludeSubnets`", proved(userDefined("refused"))},
 		{"refused: `subnets` or `excludeSubnets` that are no ranges", proved(wrong, user)},
 		{"refused: two ranges of one family", proved(user)},
 		{"refused: `ipam.lifecycle` Persistent where `ipam.mode` is Disabled", proved(user)},
@@ -119,8 +118,7 @@ func layerSpecs() []behaviour {
 		{"refused: `defaultGatewayIPs` in a network that is not primary", proved(user)},
 		{"refused: `defaultGatewayIPs` outside of `subnets`, IPv4 and IPv6", proved(user)},
 		{"refused: `defaultGatewayIPs` outside of `infrastructureSubnets`", proved(user)},
-		{"refused: reserved and infrastructure ranges without `subnets`", untried("Without `subnets` they are in none.",
-			user)},
+		{"refused: reserved and infrastructure ranges without `subnets`", proved(user)},
 		{"refused: reserved and infrastructure ranges that overlap", proved(user)},
 		{"refused: a reserved or infrastructure range outside of `subnets`", proved(user)},
 		{"taken: chosen gateways, reserved and infrastructure ranges", proved(user, primary("chosen addresses"))},

@@ -16,8 +16,8 @@ func primaryPolicies() group {
 				unit("translate/policy/oracle_primary_test.go", "TestPrimaryRowsDoWhatKubernetesPromises"))},
 		{"a pod waits until its namespace has a network",
 			proved(unit("allocate/primary_test.go", "TestPodsWaitForTheirPrimaryNetwork"))},
-		{"a policy counts the pods of a namespace that joins the network later", untried("A namespace that joins is "+
-			"tried without a policy.", later)},
+		{"a policy counts the pods of a namespace that joins the network later",
+			proved(primary("tenants/two namespaces/not selected any more"), later)},
 		{"ICMP passes a policy that denies all, layer2 and layer3", notServed(icmp, comingPage)},
 	}}
 }
@@ -62,7 +62,6 @@ func preconfigured() group {
 	wrong := unit("kube/attachment/userdefined_test.go", "TestUserDefinedThatIsNotValid")
 	asked, full := unit("allocate/preferred_test.go", "TestPreferred"), unit("allocate/preferred_test.go",
 		"TestReservedAddressesOfFullNetwork")
-	const noIPv6 = "The family makes no difference to the code."
 	return group{"Primary networks: the router's and reserved addresses",
 		[]string{"network_segmentation_preconfigured_layer2.go"}, "", []behaviour{
 			{"the router has the first address of the range", proved(unit("allocate/primary_test.go", "TestPrimary"))},
@@ -74,7 +73,7 @@ func preconfigured() group {
 			{"a reserved IPv6 range with host bits is refused", proved(wrong)},
 			{"an infrastructure range with host bits is refused, IPv4 and IPv6", proved(wrong)},
 			{"a second pod that asks for an IPv4 address that is taken waits", proved(asked)},
-			{"a second pod that asks for an IPv6 address that is taken waits", untried(noIPv6, asked)},
+			{"a second pod that asks for an IPv6 address that is taken waits", proved(asked)},
 		}}
 }
 

@@ -57,7 +57,7 @@ func isolation() group {
 		{"pods of another primary network do not reach it, by either address", proved(primary("nobody enters"))},
 		{"a pod does not reach pods of the cluster's own network", proved(primary("tenants/*/outside"))},
 		{"the kubelet's readiness probes reach the pod's `eth0`", proved(primary(""))},
-		{"the kubelet's liveness and startup probes", untried("They come from the same node as readiness probes.")},
+		{"the kubelet's liveness and startup probes", proved(primary("probes"))},
 		{"a pod stays ready when the kubelet starts again", untried("No row depends on the kubelet's process.")},
 		{"other processes of the pod's own node do not reach `eth0`", notServed("All processes of the node do.",
 			reachPage)},

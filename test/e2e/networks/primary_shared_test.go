@@ -145,18 +145,22 @@ func trySharedPolicy(t *testing.T, c *sandbox.Cluster) {
 }
 
 // tryLeaving takes a namespace out of the network. Its pods are in none then, and have their addresses again once it is
-// back.
+// back. A policy that was there before holds for them again.
 func tryLeaving(t *testing.T, c *sandbox.Cluster) {
 	before := on(t, c, "violet", "violet-1", "ovn-udn1")
 	const team = "are in the network: amber"
 	network := []string{"clusteruserdefinednetwork", "team"}
 	conditionEnds(t, c, "NetworkCreated", team+", violet", network...)
+	machines.Kubectl(t, c, fromViolet, "apply", "-f", "-")
 	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team-")
 	conditionEnds(t, c, "NetworkCreated", team, network...)
 	amberAnswers(t, c, "violet-1", false)
 	noAnswer(t, c, "dns-", forbidden(t, c), inPod("violet", "violet-1"))
 	machines.Kubectl(t, c, "", "label", "namespace", "violet", "network/team=yes")
 	amberAnswers(t, c, "violet-1", true)
+	amberAnswers(t, c, "violet-2", false)
+	machines.Kubectl(t, c, "", "delete", "networkpolicy", "-n", "amber", "friend")
+	amberAnswers(t, c, "violet-2", true)
 	if now := on(t, c, "violet", "violet-1", "ovn-udn1"); fmt.Sprint(now) != fmt.Sprint(before) {
 		t.Errorf("violet-1 had %v before its namespace left the network, and has %v", before, now)
 	}

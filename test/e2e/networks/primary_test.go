@@ -56,6 +56,7 @@ spec:
   terminationGracePeriodSeconds: 0
   containers:
     - {name: echo, image: "localhost/echo:1", imagePullPolicy: IfNotPresent, readinessProbe: {tcpSocket: {port: 8080},
+       periodSeconds: 1}, livenessProbe: {tcpSocket: {port: 8080}}, startupProbe: {tcpSocket: {port: 8080},
        periodSeconds: 1}}
 ---
 `, name, namespace, labels, node)
@@ -137,11 +138,24 @@ func TestPrimary(t *testing.T) {
 			t.Errorf("node %s: datapath_drop_recirc_error %s, want 0", n.Spec.Name, got)
 		}
 	}
+	t.Run("probes", func(t *testing.T) { tryProbes(t, c, slices.Collect(maps.Keys(tenants))) })
 	t.Run("chosen addresses", func(t *testing.T) { tryChosen(t, c) })
 	t.Run("claims", func(t *testing.T) { tryClaims(t, c) })
 	t.Run("a virtual machine moves", func(t *testing.T) { tryMachine(t, c) })
 	t.Run("nothing is left", func(t *testing.T) { tryPrimaryRemoval(t, c) })
 	t.Run("example", func(t *testing.T) { tryPrimaryExample(t, c) }) // its namespaces are those of two tenants
+}
+
+// tryProbes checks that the kubelet has made no container anew: its liveness probes reach the pods. It does not ask for
+// readiness before its startup probes have.
+func tryProbes(t *testing.T, c *sandbox.Cluster, namespaces []string) {
+	for _, ns := range namespaces {
+		restarts := machines.Kubectl(t, c, "", "get", "pods", "-n", ns, "-o",
+			"jsonpath={.items[*].status.containerStatuses[*].restartCount}")
+		if counts := strings.Fields(restarts); len(counts) < 3 || strings.Trim(restarts, "0 ") != "" {
+			t.Errorf("containers of %s were made anew %q times, want 0 for each of three pods or more", ns, restarts)
+		}
+	}
 }
 
 // chosen is what a pod asks for in its primary network: addresses that it would not get otherwise, and a MAC.
@@ -275,11 +289,17 @@ func forbidden(t *testing.T, c *sandbox.Cluster) (out []netip.AddrPort) {
 	return out
 }
 
-// exitOf is the addresses of a tenant's exit on a node, as the Northbound database has them.
-func exitOf(t *testing.T, c *sandbox.Cluster, ns, node string) (out []netip.Addr) {
+// exitOf is the addresses of a tenant's exit on a node.
+func exitOf(t *testing.T, c *sandbox.Cluster, ns, node string) []netip.Addr {
+	t.Helper()
+	return exitOfNetwork(t, c, ns+".own", node)
+}
+
+// exitOfNetwork is the addresses of a network's exit on a node, as the Northbound database has them.
+func exitOfNetwork(t *testing.T, c *sandbox.Cluster, network, node string) (out []netip.Addr) {
 	t.Helper()
 	text, err := c.NBCtl(t.Context(), "--bare", "--columns=networks", "find", "Logical_Router_Port",
-		"name=rtox-GR_"+ns+".own_"+node)
+		"name=rtox-GR_"+network+"_"+node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,69 +307,9 @@ func exitOf(t *testing.T, c *sandbox.Cluster, ns, node string) (out []netip.Addr
 		out = append(out, netip.MustParsePrefix(p).Addr())
 	}
 	if len(out) != 2 {
-		t.Fatalf("the exit of %s on %s has %q, want two addresses", ns, node, text)
+		t.Fatalf("the exit of %s on %s has %q, want two addresses", network, node, text)
 	}
 	return out
-}
-
-// tryEntering sends packets to a tenant's pod from a pod of the cluster's own network, from a node and from the other
-// tenant. The pod's interfaces must see none of them, also where the sender knows the way: a route by way of the exit.
-func tryEntering(t *testing.T, c *sandbox.Cluster) {
-	n1 := c.Nodes[0]
-	machines.Kubectl(t, c, probedPod("default", "plain", "n1", ""), "apply", "-f", "-")
-	machines.Kubectl(t, c, "", "wait", "--for=condition=Ready", "--timeout=60s", "pod", "plain")
-	plain, victim := machines.PodNamespace(t, n1, "default", "plain"), machines.PodNamespace(t, n1, "red", "red-1")
-	defer func() { _, _ = plain.Close(), victim.Close() }()
-	exit := exitOf(t, c, "red", "n1")
-	inside, eth0 := on(t, c, "red", "red-1", "ovn-udn1"), on(t, c, "red", "red-1", "eth0")
-	for i, subnet := range []string{"10.77.0.0/16", "fd77::/48"} {
-		lead(t, plain, subnet, exit[i])
-		machines.Run(t, n1, "ip", "route", "replace", subnet, "via", exit[i].String(), "dev", "k8s-n1")
-	}
-	defer machines.Run(t, n1, "ip", "route", "del", "10.77.0.0/16")
-	defer machines.Run(t, n1, "ip", "-6", "route", "del", "fd77::/48")
-	attack := func() (arrived int) {
-		var counts []func() int
-		for _, link := range []string{"eth0", "ovn-udn1"} {
-			counts = append(counts, countPackets(t, victim, link))
-		}
-		var asks []func() string
-		for k, a := range append(inside, eth0...) {
-			from := []client{inPod("default", "plain"), onMachine("outside", c.Outside), inPod("green", "green-1"),
-				inPod("violet", "violet-1")}
-			if k < len(inside) { // the node itself may probe eth0
-				from = append(from, onMachine("n1", n1.Member))
-			}
-			for _, who := range from {
-				asks = append(asks, func() string {
-					protocol, to := []string{"tcp", "udp", "udp", "tcp"}[k], netip.AddrPortFrom(a, 7777) // nobody else uses the port
-					return who.ask(t.Context(), c, protocol, to)
-				})
-			}
-		}
-		_ = machines.AtOnce(asks...)
-		for _, count := range counts {
-			arrived += count()
-		}
-		return arrived
-	}
-	if n := attack(); n > 0 {
-		t.Errorf("red-1 got %d packets from others, want none", n)
-	}
-	// Without the guard they arrive: so these packets do take the way that it closes.
-	const router, first = "GR_red.own_n1", "2000"
-	if _, err := c.NBCtl(t.Context(), "lr-policy-add", router, first, "ip", "allow"); err != nil {
-		t.Fatal(err)
-	}
-	machines.Eventually(t, "packets without the guard", func(context.Context) string {
-		if attack() == 0 {
-			return "no packet arrives, want some"
-		}
-		return ""
-	})
-	if _, err := c.NBCtl(t.Context(), "lr-policy-del", router, first, "ip"); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // rowsOf lists the rows of exits by their UUIDs.

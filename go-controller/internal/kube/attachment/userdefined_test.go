@@ -42,6 +42,8 @@ func TestUserDefinedThatIsNotValid(t *testing.T) {
 		`{"topology":"Layer2","layer2":{"role":"Tertiary"}}`: `role: "Tertiary", want Primary or Secondary`,
 		`{"topology":"Layer2","layer2":{"role":"Primary","subnets":["10.99.0.0/24"],"joinSubnets":["x"]}}`: "want a range",
 		`{"topology":"Layer2","layer2":{"role":"Primary","ipam":{"mode":"Disabled"}}}`:                     "subnets: none",
+		`{"topology":"Layer2","layer2":{"role":"Primary","reservedSubnets":["10.9.0.0/28"]}}`:              "subnets: none",
+		`{"topology":"Layer2","layer2":{"role":"Primary","infrastructureSubnets":["10.9.0.0/30"]}}`:        "subnets: none",
 	} {
 		wrong(t, spec, want)
 	}
