@@ -3,6 +3,7 @@ package allocate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -39,7 +40,8 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 			return nil, err
 		}
 	}
-	if err := u.refusesAsked(p); err != nil {
+	first := u.first(p, claimed.IPs)
+	if err := u.refusesAsked(p, first); err != nil {
 		return nil, err
 	}
 	if u.bare() { // it has what it asks for
@@ -48,10 +50,11 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 	name := claimName(p.Pod, p.asked)
 	u.claimed[name] = true
 	if held := u.claims[name]; held != nil {
-		return u.enter(held, p, claimed.IPs)
+		return u.enter(held, p, claimed.IPs, first)
 	}
-	if numbers, ok := u.joined(p, claimed.IPs); ok {
-		return numbers, nil
+	if lease := u.book.pods[first]; lease != nil && slices.Equal(u.held(first).IPs, claimed.IPs) {
+		u.pair(first, p.PodPort)
+		return lease.numbers, nil
 	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
 }
@@ -69,13 +72,14 @@ func differs(asked cluster.Asked, claimed annotation.PodNetwork) error {
 	return nil
 }
 
-// refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for.
-func (u *update) refusesAsked(p port) error {
-	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort && !u.joins(other, p) {
+// refusesAsked is why a pod can't have the MAC, or in a network without subnets the addresses, that it asks for. It may
+// share them with the interface first.
+func (u *update) refusesAsked(p port, first cluster.PodPort) error {
+	if other, taken := u.macs[p.asked.MAC]; taken && other != p.PodPort && other != first {
 		return takenError{p.asked.MAC.String(), ofMAC, holder(other.Pod)}
 	}
 	for _, ip := range p.asked.IPs() {
-		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort && !u.joins(other, p) {
+		if other, taken := u.addrs[ip.Addr()]; taken && other != p.PodPort && other != first {
 			return takenError{ip.Addr().String(), ofAddress, holder(other.Pod)}
 		}
 		if u.bare() && (ip.IsSingleIP() || ip.Bits() == 0) {

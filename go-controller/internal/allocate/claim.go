@@ -52,7 +52,10 @@ func claimName(pod cluster.Name, asked cluster.Asked) cluster.Name {
 func (u *update) claimOf(p cluster.PodPort, asked cluster.Asked) cluster.Name {
 	name := claimName(p.Pod, asked)
 	held := u.claims[name]
-	if held == nil || held.pod != p && (held.pod == cluster.PodPort{} || u.moving[held.pod] != p) {
+	if held == nil {
+		return cluster.Name{}
+	}
+	if second, _ := u.movesWith(held.pod); held.pod != p && second != p {
 		return cluster.Name{}
 	}
 	return name
@@ -158,7 +161,8 @@ func (u *update) dropClaim(name cluster.Name, held *claimLease) {
 		pool.release(number)
 		u.freed.add(ipnet.Single(pool.addr(number)))
 	}
-	for _, n := range []cluster.PodPort{held.pod, u.moving[held.pod]} {
+	second, _ := u.movesWith(held.pod)
+	for _, n := range []cluster.PodPort{held.pod, second} {
 		if lease := u.book.pods[n]; lease != nil {
 			lease.claim = cluster.Name{}
 		}
@@ -187,7 +191,7 @@ func (u *update) adopt(c *cluster.IPAMClaim) bool {
 	held := &claimLease{uid: c.UID, numbers: lease.numbers, pod: p.PodPort}
 	u.claims[c.Name] = held
 	lease.claim = c.Name
-	if second, moves := u.moving[p.PodPort]; moves {
+	if second, moves := u.movesWith(p.PodPort); moves {
 		u.book.pods[second].claim = c.Name
 		if second.Pod.Name == c.Pod {
 			held.pod = second
@@ -219,7 +223,8 @@ func (u *update) recall(c *cluster.IPAMClaim) error {
 
 // take grants a pod addresses: those of its IPAMClaim, those that it asks for, or the next free ones.
 func (u *update) take(p port) ([]uint64, error) {
-	if err := u.refusesAsked(p); err != nil {
+	first := u.first(p, nil)
+	if err := u.refusesAsked(p, first); err != nil {
 		return nil, err
 	}
 	lease := u.lease(p.pod.Node)
@@ -248,7 +253,7 @@ func (u *update) take(p port) ([]uint64, error) {
 		}
 	}
 	if held := u.claims[name]; held != nil {
-		return u.enter(held, p, nil)
+		return u.enter(held, p, nil, first)
 	}
 	for _, asked := range c.Asked {
 		if of := &p.asked.IPv4; asked.Addr().Is4() && !of.IsValid() {
@@ -269,11 +274,12 @@ func (u *update) take(p port) ([]uint64, error) {
 	return numbers, nil
 }
 
-// enter gives a pod the addresses of its IPAMClaim. With ips it has these already.
-func (u *update) enter(held *claimLease, p port, ips []netip.Prefix) ([]uint64, error) {
+// enter gives a pod the addresses of its IPAMClaim, which it may share with the interface first. With ips it has these
+// already.
+func (u *update) enter(held *claimLease, p port, ips []netip.Prefix, first cluster.PodPort) ([]uint64, error) {
 	name := claimName(p.Pod, p.asked)
-	first := held.pod == cluster.PodPort{}
-	if !first && held.pod != p.PodPort && !u.joins(held.pod, p) {
+	unused := held.pod == cluster.PodPort{}
+	if !unused && held.pod != p.PodPort && held.pod != first {
 		return nil, fmt.Errorf("IPAMClaim %s is in use by Pod %s", name, held.pod.Pod)
 	}
 	has := u.addressesOf(held)
@@ -286,7 +292,7 @@ func (u *update) enter(held *claimLease, p port, ips []netip.Prefix) ([]uint64, 
 				ip.Addr(), name)
 		}
 	}
-	if first {
+	if unused {
 		held.pod = p.PodPort
 	} else if held.pod != p.PodPort {
 		u.pair(held.pod, p.PodPort)

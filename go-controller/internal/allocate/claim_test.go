@@ -261,12 +261,19 @@ func TestClaimProperties(t *testing.T) {
 				o = asking(fmt.Sprint("x", r.IntN(4)), fmt.Sprint("n", r.IntN(2)), "")
 			default:
 				p := claiming(fmt.Sprint("p", r.IntN(6)), fmt.Sprint("n", r.IntN(2)), fmt.Sprint("c", r.IntN(5)), step)
-				if machine := r.IntN(4); machine > 0 {
+				machine := r.IntN(4)
+				if machine > 0 {
 					p = inPod(fmt.Sprint("m", machine), p)
 				}
 				p.Created = int64(step)
+				if machine > 1 {
+					p.Attachments[0].Asked.MAC = ipnet.MAC{2, 4: byte(machine), 5: p.Attachments[0].Asked.Claim[1]}
+				}
 				o = p
-				if old := w.state.Pods[o.Ref().Name]; old != nil {
+				if old := w.state.Pods[o.Ref().Name]; old != nil && r.IntN(3) == 0 { // somebody writes another label
+					relabelled := *old
+					o = inPod(fmt.Sprint("m", r.IntN(3)), &relabelled)
+				} else if old != nil {
 					w.drop(old)
 				}
 			}

@@ -94,10 +94,9 @@ type book struct {
 	waitingPods  map[string]map[cluster.PodPort]waiting // by node
 	former       *formerSubnets
 	join         *joinPool
-	exits        map[string]*exitLease               // of a primary network, by node
-	waitingExits map[exit]bool                       // in the cluster's own network: exits for which there was no address
-	claims       map[cluster.Name]*claimLease        // IPAMClaims that have addresses
-	moving       map[cluster.PodPort]cluster.PodPort // the two pods of a virtual machine that moves: see pair
+	exits        map[string]*exitLease        // of a primary network, by node
+	waitingExits map[exit]bool                // in the cluster's own network: exits for which there was no address
+	claims       map[cluster.Name]*claimLease // IPAMClaims that have addresses
 	freed        *freedSet
 	retry        bool // those that wait are to be looked at again
 }
@@ -131,7 +130,6 @@ func newBook(n *cluster.Network, freed *freedSet) *book {
 		waitingExits: map[exit]bool{},
 		join:         newJoinPool(n.JoinSubnets, freed),
 		claims:       map[cluster.Name]*claimLease{},
-		moving:       map[cluster.PodPort]cluster.PodPort{},
 		freed:        freed,
 	}
 	if n.Topology != cluster.Layer3 {
@@ -383,10 +381,13 @@ func (u *update) sortedPods(waiting bool) []port {
 
 // comparePods orders pods: the oldest comes first.
 func comparePods(x, y *cluster.Pod) int {
-	if by := cmp.Compare(x.Created, y.Created); by != 0 {
-		return by
+	switch {
+	case x.Older(y):
+		return -1
+	case y.Older(x):
+		return 1
 	}
-	return cluster.CompareNames(x.Name, y.Name)
+	return 0
 }
 
 // sortedKeys lists the keys of a map in order.

@@ -5,55 +5,95 @@ import (
 	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
+	"github.com/northbound-net/northbound/go-controller/internal/ipnet"
 )
 
 // A virtual machine that moves to another node while it runs has two pods for a while. The second one gets what the
-// first one has: the addresses of their IPAMClaim, and the MAC that both ask for; in a network without subnets also the
-// addresses that both ask for. Whichever pod goes first leaves it to the other.
+// first one has: the addresses of the IPAMClaim that both refer to, or in a network without subnets the MAC and the
+// addresses that both ask for. Whichever pod goes first leaves it to the other. Such a pair is recorded in
+// cluster.Grants.
 
-// joins is true if an interface may have what another one has: both are of the only two pods of a virtual machine that
-// have this interface in the network.
-func (u *update) joins(other cluster.PodPort, p port) bool {
-	if u.shared == nil || other.Interface != p.Interface {
-		return false
-	}
-	var has []cluster.Name
-	for _, n := range u.s.OtherPods(p.pod) {
-		if u.book.pods[cluster.PodPort{Pod: n, Interface: p.Interface}] != nil {
-			has = append(has, n)
-		}
-	}
-	if len(has) != 1 || has[0] != other.Pod {
-		return false
-	}
-	claim := u.book.pods[other].asked.Claim
-	return claim == p.asked.Claim && (claim != "" || u.bare())
+// movesWith is the interface of the other pod of a pair; ok is false if there is none.
+func (u *update) movesWith(n cluster.PodPort) (other cluster.PodPort, ok bool) {
+	other, ok = u.s.In(u.network.Name).Moves[n]
+	return other, ok
 }
 
-// joined gives an interface the addresses of its annotation if the machine's other pod has them.
-func (u *update) joined(p port, ips []netip.Prefix) (numbers []uint64, ok bool) {
-	for _, n := range u.s.OtherPods(p.pod) {
-		other := cluster.PodPort{Pod: n, Interface: p.Interface}
-		if u.joins(other, p) && slices.Equal(u.held(other).IPs, ips) {
-			u.pair(other, p.PodPort)
-			return u.book.pods[other].numbers, true
+// first is the interface whose addresses and MAC an interface may share; zero for none. ips are the addresses that the
+// pod's annotation has, if any.
+func (u *update) first(p port, ips []netip.Prefix) (out cluster.PodPort) {
+	switch held := u.claims[claimName(p.Pod, p.asked)]; {
+	case u.shared == nil:
+	case u.bare():
+		out = u.macs[p.asked.MAC]
+	case held != nil:
+		out = held.pod
+	case len(ips) > 0: // after a restart: claims get what pods have
+		for _, pool := range u.shared.pools {
+			if number, in := ipnet.Index(pool.subnet, ips[0].Addr()); in {
+				out = cluster.PodPort{Pod: pool.used[number], Interface: p.Interface}
+			}
 		}
 	}
-	return nil, false
+	if !u.joins(out, p) {
+		return cluster.PodPort{}
+	}
+	return out
+}
+
+// joins is true if both interfaces are of pods of one virtual machine that ask for the same, and neither of them is in
+// another pair.
+func (u *update) joins(other cluster.PodPort, p port) bool {
+	lease, pod := u.book.pods[other], u.s.Pods[other.Pod]
+	if lease == nil || pod == nil || other.Interface != p.Interface || !pod.SameMachine(p.pod) {
+		return false
+	}
+	if with, moves := u.movesWith(other); moves && with != p.PodPort {
+		return false
+	}
+	if with, moves := u.movesWith(p.PodPort); moves && with != other {
+		return false
+	}
+	if lease.asked.MAC != p.asked.MAC {
+		return false
+	}
+	if u.bare() { // the MAC of a pod that asks for none is its own
+		return p.asked.MAC != ipnet.MAC{} && slices.Equal(lease.asked.IPs(), p.asked.IPs())
+	}
+	return p.asked.Claim != "" && p.asked.Claim == lease.asked.Claim
 }
 
 // pair records that two interfaces have the same.
-func (u *update) pair(a, b cluster.PodPort) { u.moving[a], u.moving[b] = b, a }
+func (u *update) pair(a, b cluster.PodPort) {
+	if with, moves := u.movesWith(a); !moves || with != b {
+		u.Changes = append(u.Changes, u.s.GrantMove(u.network.Name, a, b, true)...)
+	}
+}
 
-// part records that an interface is gone. The one that had the same, if any, is the one that has it now.
+// part records that an interface has nothing any more. What it shared is the heir's.
 func (u *update) part(n cluster.PodPort) (heir cluster.PodPort, lease *podLease) {
-	heir, moved := u.moving[n]
-	if !moved {
+	heir, moves := u.movesWith(n)
+	if !moves {
 		return cluster.PodPort{}, nil
 	}
-	delete(u.moving, n)
-	delete(u.moving, heir)
+	u.Changes = append(u.Changes, u.s.GrantMove(u.network.Name, n, heir, false)...)
 	return heir, u.book.pods[heir]
+}
+
+// partStrangers takes what a pair shares from the younger of two pods that are of one virtual machine no more, as after
+// a restart.
+func (u *update) partStrangers(n cluster.PodPort) {
+	other, moves := u.movesWith(n)
+	a, b := u.s.Pods[n.Pod], u.s.Pods[other.Pod]
+	if !moves || a == nil || b == nil || a.SameMachine(b) {
+		return
+	}
+	younger := n
+	if a.Older(b) {
+		younger = other
+	}
+	u.releasePod(younger)
+	u.pods[younger] = true
 }
 
 // leave has an interface hold the addresses that it had together with another one.
@@ -63,11 +103,12 @@ func (u *update) leave(numbers []uint64, heir cluster.PodPort) {
 	}
 }
 
-// record notes that an interface has what it asked for. A second one that asked for the same is paired with the first.
+// record notes that an interface has what it asked for. In a network without subnets, a second one that asked for the
+// same is paired with the first.
 func record[K comparable](u *update, held map[K]cluster.PodPort, what K, p cluster.PodPort) {
-	if other, taken := held[what]; taken && other != p {
+	if other, taken := held[what]; !taken {
+		held[what] = p
+	} else if other != p && u.bare() {
 		u.pair(other, p)
-		return
 	}
-	held[what] = p
 }

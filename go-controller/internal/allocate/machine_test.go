@@ -124,3 +124,47 @@ func TestClaimOfChosenAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Pods of one machine that ask for different MACs do not share addresses: both ports would work.
+func TestMachineWithTwoMACs(t *testing.T) {
+	w := newWorld(t, "10.0.0.0/16/24")
+	other := running("m", "b", "n2")
+	other.Attachments[0].Asked.MAC = ipnet.MAC{0x02, 5: 0x50}
+	w.put(node("n1", 1), node("n2", 2), keeping("10.99.0.0/29"), claimed("vm"), running("m", "a", "n1"))
+	w.put(other)
+	w.result(1, "IPAMClaim default/vm is in use by Pod default/a: the pod waits for it")
+	without := newWorld(t, "10.0.0.0/16/24")
+	without.put(node("n1", 1), node("n2", 2), lan(""), inPod("m", asking("a", "n1", "10.1.0.50/24")))
+	without.put(inPod("m", asking("b", "n2", "10.1.0.50/24"))) // whose MACs are made for each
+	without.result(1, "10.1.0.50 is already the address of Pod default/a")
+}
+
+// When the label of one of the two pods changes, the younger has nothing any more, and nobody else gets what the older
+// has, whatever happens next.
+func TestMachineThatIsRenamedWhileItMoves(t *testing.T) {
+	for _, renamed := range []string{"a", "b"} {
+		w := newWorld(t, "10.0.0.0/16/24")
+		pods := map[string]*cluster.Pod{"a": running("m", "a", "n1"), "b": running("m", "b", "n2")}
+		pods["b"].Created = 1
+		w.put(node("n1", 1), node("n2", 2), keeping("10.99.0.0/29"), claimed("vm"), pods["a"])
+		w.put(pods["b"])
+		w.inLAN(map[string]string{"a": "10.99.0.1", "b": "10.99.0.1"})
+		changed := *w.state.Pods[podName(renamed)]
+		w.put(inPod("another", &changed))
+		w.result(1, "in use by Pod default/a: it is written anew", "in use by Pod default/a: the pod waits for it")
+		again := w.restarted()
+		again.result(0, "in use by Pod default/a")
+		for _, world := range []*world{w, again} {
+			world.inLAN(map[string]string{"a": "10.99.0.1", "b": ""})
+			third := running("another", "c", "n2")
+			third.Created = 2
+			world.put(third)
+			world.drop(claimed("vm"))
+			world.put(asking("x", "n1", ""))
+			world.inLAN(map[string]string{"a": "10.99.0.1", "b": "", "x": "10.99.0.2"})
+			if len(world.state.In("default.lan").Moves) != 2*map[string]int{"a": 1, "b": 0}[renamed] {
+				t.Errorf("%s renamed: these move: %v", renamed, world.state.In("default.lan").Moves)
+			}
+		}
+	}
+}

@@ -23,6 +23,7 @@ type podLease struct {
 // or not attached any more.
 func (u *update) releasePods() {
 	for n := range u.pods {
+		u.partStrangers(n)
 		lease := u.book.pods[n]
 		if lease == nil && len(u.waitingPods) == 0 {
 			continue

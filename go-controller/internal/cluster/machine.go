@@ -8,7 +8,7 @@ import (
 )
 
 // Machine is the virtual machine that runs in a pod, in the pod's namespace; "" for none. While a machine moves to
-// another node, it has two pods: see StandsBy.
+// another node, it has two pods: see Grants.Moves and StandsBy.
 func (p *Pod) Machine() string {
 	name, _ := p.Labels.Get(annotation.MachineLabel)
 	return name
@@ -19,39 +19,32 @@ func (p *Pod) SameMachine(q *Pod) bool {
 	return p.Name != q.Name && p.Name.Namespace == q.Name.Namespace && p.Machine() != "" && p.Machine() == q.Machine()
 }
 
-// OtherPods lists the other pods of the virtual machine that runs in a pod, sorted.
-func (s *State) OtherPods(p *Pod) (out []Name) {
-	machine := p.Machine()
-	if machine == "" {
-		return nil
-	}
-	for _, n := range s.podsByMachine[Name{p.Name.Namespace, machine}].Sorted() {
-		if n != p.Name {
-			out = append(out, n)
+// MovesWith lists the pods that have the same addresses in a network as a pod, since a virtual machine moves between
+// them.
+func (s *State) MovesWith(p *Pod) (out []Name) {
+	for a := range s.Attachments(p) {
+		if other, moves := s.In(a.Network).Moves[PodPort{p.Name, a.Interface}]; moves {
+			out = append(out, other.Pod)
 		}
 	}
 	return out
 }
 
 // StandsBy is true for an interface with which a virtual machine does not work, though the pod has the machine's
-// addresses in the network: the machine runs in another pod. It runs in the newest of those where it has arrived, else
-// in the oldest.
+// addresses in the network: the machine runs in another pod. It runs in the newer of the two if it has arrived there,
+// else in the older.
 func (s *State) StandsBy(p *Pod, n names.Network, iface string) bool {
-	of := s.In(n).PodNetworks
-	own, granted := of[PodPort{p.Name, iface}]
-	for _, name := range s.OtherPods(p) {
-		q := s.Pods[name]
-		has, in := of[PodPort{name, iface}]
-		if granted && in && q.WantsNetwork() && has.MAC == own.MAC && runsRather(q, p) {
-			return true
-		}
+	other, moves := s.In(n).Moves[PodPort{p.Name, iface}]
+	if !moves {
+		return false
 	}
-	return false
+	q := s.Pods[other.Pod]
+	return q != nil && q.WantsNetwork() && q.runsRather(p)
 }
 
 // runsRather is true if a virtual machine runs in p rather than in q.
-func runsRather(p, q *Pod) bool {
-	older := cmp.Or(cmp.Compare(p.Created, q.Created), CompareNames(p.Name, q.Name)) < 0
+func (p *Pod) runsRather(q *Pod) bool {
+	older := p.Older(q)
 	switch {
 	case p.Arrived && q.Arrived:
 		return !older
@@ -59,4 +52,9 @@ func runsRather(p, q *Pod) bool {
 		return p.Arrived
 	}
 	return older
+}
+
+// Older is true if p was made before q. Of two that were made in the same second, the first by name counts as older.
+func (p *Pod) Older(q *Pod) bool {
+	return cmp.Or(cmp.Compare(p.Created, q.Created), CompareNames(p.Name, q.Name)) < 0
 }

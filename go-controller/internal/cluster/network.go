@@ -182,6 +182,7 @@ type Grants struct {
 	NodeSubnets map[string][]netip.Prefix // by node
 	JoinAddrs   map[string][]netip.Prefix // of gateway routers on the join switch, by node
 	PodNetworks map[PodPort]annotation.PodNetwork
+	Moves       map[PodPort]PodPort       // the two pods of a virtual machine that moves, both ways
 	ExitAddrs   map[string][]netip.Prefix // in the nodes' own subnets, by which pods leave a primary network, by node
 	Lacking     map[string]bool           // nodes whose pods wait, since no subnet is free for the node
 }
@@ -190,8 +191,8 @@ type Grants struct {
 func (s *State) AddNetwork(n *Network) {
 	s.Networks[n.Name] = n
 	s.grants[n.Name] = &Grants{NodeSubnets: map[string][]netip.Prefix{}, JoinAddrs: map[string][]netip.Prefix{},
-		PodNetworks: map[PodPort]annotation.PodNetwork{}, ExitAddrs: map[string][]netip.Prefix{},
-		Lacking: map[string]bool{}}
+		PodNetworks: map[PodPort]annotation.PodNetwork{}, Moves: map[PodPort]PodPort{},
+		ExitAddrs: map[string][]netip.Prefix{}, Lacking: map[string]bool{}}
 }
 
 // removeNetwork removes a network, and what was granted in it.
@@ -236,6 +237,13 @@ func (s *State) GrantPod(n names.Network, port PodPort, net *annotation.PodNetwo
 		return grant(s, n, r, s.In(n).PodNetworks, port, annotation.PodNetwork{}, false)
 	}
 	return grant(s, n, r, s.In(n).PodNetworks, port, *net, true)
+}
+
+// GrantMove records that a virtual machine moves between the interfaces of two pods, which have the same addresses.
+// Without moves it takes that back.
+func (s *State) GrantMove(n names.Network, a, b PodPort, moves bool) []Change {
+	of := s.In(n).Moves
+	return []Change{grant(s, n, Ref{KindPod, a.Pod}, of, a, b, moves), grant(s, n, Ref{KindPod, b.Pod}, of, b, a, moves)}
 }
 
 func nodeRef(name string) Ref { return Ref{KindNode, Name{Name: name}} }

@@ -191,9 +191,6 @@ func (p *Pod) place(s *State, in bool) {
 	for _, claim := range claimsOf(p) {
 		s.claimants.Put(claim, p.Name, in)
 	}
-	if machine := p.Machine(); machine != "" {
-		s.podsByMachine.Put(Name{p.Name.Namespace, machine}, p.Name, in)
-	}
 }
 
 // Equal implements Object.

@@ -51,7 +51,6 @@ type State struct {
 	podsByNamespace   NameSets[string]          // nil until somebody asks: most clusters need no such list
 	asking            map[Kind]NameSets[string] // objects that name networks, by namespace
 	claimants         NameSets[Name]            // pods that refer to an IPAMClaim, by claim
-	podsByMachine     NameSets[Name]            // those in which a virtual machine runs, by machine
 	shares            map[shareKey]*share       // of Services and policies
 	primaries         NameSets[string]          // networks that are to be a namespace's primary one, by namespace
 	sharedPrimaries   NameSet                   // ClusterUserDefinedNetworks that are to be primary ones
@@ -93,7 +92,6 @@ func NewState(c config.Cluster, indexes ...Index) *State {
 		podsByNetwork:          NameSets[names.Network]{},
 		asking:                 map[Kind]NameSets[string]{},
 		claimants:              NameSets[Name]{},
-		podsByMachine:          NameSets[Name]{},
 		shares:                 map[shareKey]*share{},
 		primaries:              NameSets[string]{},
 		sharedPrimaries:        NameSet{},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,8 @@ func TestBridgeMappings(t *testing.T) {
 		return [][]ovs.Row{localnets}, nil
 	}
 	pod := []ovs.Row{{"name": "pod1", "external_ids": options(names.IfaceID, "shop.storage_shop_db_net1")}}
+	both := append(slices.Clone(pod), ovs.Row{"name": "pod2", "external_ids": options(names.IfaceID,
+		"web.backup_web_db_net1")}, ovs.Row{"name": "pod3", "external_ids": options(names.IfaceID, "shop_storage-1")})
 	for _, c := range []struct {
 		mappings     string
 		pods         []ovs.Row
@@ -33,15 +36,24 @@ func TestBridgeMappings(t *testing.T) {
 		{mappings: "lan:br2", pods: pod, status: Problem, message: "network lan is mapped to bridge br2, which is not there",
 			fix: "ovs-vsctl add-br br2 -- add-port br2 NIC"},
 		{mappings: "", pods: pod, status: Problem, fix: "external_ids:ovn-bridge-mappings=lan:BRIDGE", message: "no bridge is " +
-			"named for network lan, which port shop.storage_shop_db_net1 of network shop.storage needs"},
+			"named for network lan, which port shop.storage_shop_db_net1 needs"},
+		{mappings: "wan:br1", pods: both, status: Problem, fix: "=wan:br1,lan:BRIDGE,tapes:BRIDGE", message: "for network " +
+			"tapes, which port web.backup_web_db_net1 needs"},
+		{mappings: "physnet:breth0", status: OK, message: "physnet:breth0"},
 		{mappings: "wan:br1", pods: pod, status: Problem, message: "for network lan", fix: "=wan:br1,lan:BRIDGE"},
 	} {
-		h := &facts{t: Tools{Ask: ask}, ids: map[string]string{names.OVSBridgeMappings: c.mappings},
+		h := &facts{t: Tools{Ask: ask}, ids: map[string]string{names.OVSBridgeMappings: c.mappings,
+			names.OVSGatewayBridge: "breth0"},
 			bridges: []ovs.Row{{"name": "br1"}}, interfaces: c.pods}
 		f := checkBridgeMappings(t.Context(), h)
 		if f.Status != c.status || !strings.Contains(f.Message, c.message) || !strings.Contains(strings.Join(f.Fix, "\n"), c.fix) {
 			t.Errorf("%q: %+v, want %s, %q and %q", c.mappings, f, c.status, c.message, c.fix)
 		}
+	}
+	h := &facts{sbErr: errNoRemote, ids: map[string]string{names.OVSBridgeMappings: "lan:br1"},
+		bridges: []ovs.Row{{"name": "br1"}}}
+	if f := checkBridgeMappings(t.Context(), h); f.Status != NotChecked {
+		t.Errorf("without the Southbound database: %+v, want %s", f, NotChecked)
 	}
 }
 

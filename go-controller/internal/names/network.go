@@ -46,8 +46,13 @@ func OfLocalnet(port string) (n Network, ok bool) {
 	return n, ok && defined
 }
 
-// HasPort is true for the logical ports of a network other than the cluster's own.
-func (n Network) HasPort(port string) bool { return strings.HasPrefix(port, n.within("_", "")) }
+// HasPort is true for the logical ports of pods in a network other than the cluster's own. Pods know a
+// ClusterUserDefinedNetwork, which has no namespace, as one of theirs.
+func (n Network) HasPort(port string) bool {
+	namespace, name, _ := n.Definition()
+	of, rest, _ := strings.Cut(port, ".")
+	return (namespace == "" || of == namespace) && strings.HasPrefix(rest, name+"_")
+}
 
 // Valid is true for the name of a network.
 func (n Network) Valid() bool {

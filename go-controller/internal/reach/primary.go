@@ -66,7 +66,8 @@ func (c *Cluster) member(n *cluster.Network, a netip.Addr) End {
 		return c.at(a)
 	}
 	for port, net := range c.State.In(n.Name).PodNetworks {
-		if p := c.State.Pods[port.Pod]; p != nil && slices.Contains(cluster.PodAddrs(net), a) {
+		if p := c.State.Pods[port.Pod]; p != nil && slices.Contains(cluster.PodAddrs(net), a) &&
+			!c.State.StandsBy(p, n.Name, port.Interface) {
 			return c.inNetwork(n, p, a)
 		}
 	}

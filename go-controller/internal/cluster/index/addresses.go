@@ -13,10 +13,25 @@ import (
 type addressList struct {
 	sorted []string       // never changed in place: rows refer to it
 	delta  map[string]int // by address: 1 to add it, -1 to remove it
+	more   map[string]int // how many others have an address, beside the first one
 }
 
-// change adds (by = 1) or removes (by = -1) an address.
+// change adds (by = 1) or removes (by = -1) an address of somebody. The two pods of a virtual machine that moves have
+// the same.
 func (l *addressList) change(a string, by int) {
+	switch {
+	case by > 0 && l.has(a):
+		if l.more == nil {
+			l.more = map[string]int{}
+		}
+		l.more[a]++
+		return
+	case by < 0 && l.more[a] > 0:
+		if l.more[a]--; l.more[a] == 0 {
+			delete(l.more, a)
+		}
+		return
+	}
 	if l.delta == nil {
 		l.delta = map[string]int{}
 	}
@@ -24,6 +39,15 @@ func (l *addressList) change(a string, by int) {
 	if l.delta[a] == 0 {
 		delete(l.delta, a)
 	}
+}
+
+// has is true for an address that somebody has.
+func (l *addressList) has(a string) bool {
+	if by := l.delta[a]; by != 0 {
+		return by > 0
+	}
+	_, there := slices.BinarySearch(l.sorted, a)
+	return there
 }
 
 // list is the addresses. The caller must not change them.

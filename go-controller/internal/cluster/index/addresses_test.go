@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -64,6 +65,31 @@ func TestAddressesAfterAnyPath(t *testing.T) {
 						t.Fatalf("seed %d step %d: namespace %s: %v, want %v", seed, step, ns, got, want)
 					}
 				}
+			}
+		}
+	}
+}
+
+// An address that several have is in the list as long as one of them has it, whenever the list is asked for.
+func TestAddressThatSeveralHave(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 80))
+		var l addressList
+		has := map[string]int{}
+		for range 200 {
+			a := fmt.Sprint("10.0.0.", r.IntN(5))
+			switch {
+			case has[a] < 3 && r.IntN(2) == 0:
+				has[a]++
+				l.change(a, 1)
+			case has[a] > 0:
+				if has[a]--; has[a] == 0 {
+					delete(has, a)
+				}
+				l.change(a, -1)
+			}
+			if want := slices.Sorted(maps.Keys(has)); r.IntN(3) == 0 && !slices.Equal(l.list(), want) {
+				t.Fatalf("seed %d: %v, want %v", seed, l.list(), want)
 			}
 		}
 	}

@@ -57,12 +57,12 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return out
 }
 
-// others lists the other pods of the virtual machine that runs in a pod, which may be nil.
+// others lists the pods that a virtual machine moves to or from. p may be nil.
 func others(s *cluster.State, p *cluster.Pod) []cluster.Name {
-	if p == nil {
+	if p == nil || p.Machine() == "" {
 		return nil
 	}
-	return s.OtherPods(p)
+	return s.MovesWith(p)
 }
 
 // changed lists the pods whose ports may differ after a change of a pod or a node. A node alters its pods' ports when
