@@ -32,9 +32,10 @@ func TestBridgeMappings(t *testing.T) {
 	}{
 		{mappings: "", status: OK, message: "none"},
 		{mappings: "lan:br1,tapes:br1", pods: pod, status: OK, message: "lan:br1,tapes:br1"},
-		{mappings: "lan", status: Problem, message: `ovn-bridge-mappings "lan" can't be read`, fix: "=NETWORK:BRIDGE,..."},
-		{mappings: "lan:br2", pods: pod, status: Problem, message: "network lan is mapped to bridge br2, which is not there",
-			fix: "ovs-vsctl add-br br2 -- add-port br2 NIC"},
+		{mappings: "lan", status: Problem, fix: "=NETWORK:BRIDGE,...",
+			message: `ovn-bridge-mappings "lan" can't be read`},
+		{mappings: "lan:br2", pods: pod, status: Problem, fix: "ovs-vsctl add-br br2 -- add-port br2 NIC",
+			message: "network lan is mapped to bridge br2, which is not there"},
 		{mappings: "", pods: pod, status: Problem, fix: "external_ids:ovn-bridge-mappings=lan:BRIDGE", message: "no bridge is " +
 			"named for network lan, which port shop.storage_shop_db_net1 needs"},
 		{mappings: "wan:br1", pods: both, status: Problem, fix: "=wan:br1,lan:BRIDGE,tapes:BRIDGE", message: "for network " +
@@ -46,7 +47,8 @@ func TestBridgeMappings(t *testing.T) {
 			names.OVSGatewayBridge: "breth0"},
 			bridges: []ovs.Row{{"name": "br1"}}, interfaces: c.pods}
 		f := checkBridgeMappings(t.Context(), h)
-		if f.Status != c.status || !strings.Contains(f.Message, c.message) || !strings.Contains(strings.Join(f.Fix, "\n"), c.fix) {
+		if f.Status != c.status || !strings.Contains(f.Message, c.message) ||
+			!strings.Contains(strings.Join(f.Fix, "\n"), c.fix) {
 			t.Errorf("%q: %+v, want %s, %q and %q", c.mappings, f, c.status, c.message, c.fix)
 		}
 	}

@@ -116,7 +116,8 @@ func claims() group {
 }
 
 func virtualMachines() group {
-	moved, without := primary("a virtual machine moves"), unit("allocate/machine_test.go", "TestMachineMovesWithoutSubnets")
+	moved := primary("a virtual machine moves")
+	without := unit("allocate/machine_test.go", "TestMachineMovesWithoutSubnets")
 	const alive = "In the tests, pods stand for machines. They keep no connections."
 	const dhcp = "OVN answers no DHCP and sends no router advertisements here. A machine has to know its addresses."
 	return group{"Virtual machines", []string{"kubevirt.go"}, "", []behaviour{

@@ -16,7 +16,7 @@ func primaryPolicies() group {
 				unit("translate/policy/oracle_primary_test.go", "TestPrimaryRowsDoWhatKubernetesPromises"))},
 		{"a pod waits until its namespace has a network",
 			proved(unit("allocate/primary_test.go", "TestPodsWaitForTheirPrimaryNetwork"))},
-		{"a policy counts the pods of a namespace that joins the network later",
+		{"a policy counts pods of a namespace that joins later",
 			proved(primary("tenants/two namespaces/not selected any more"), later)},
 		{"ICMP passes a policy that denies all, layer2 and layer3", notServed(icmp, comingPage)},
 	}}

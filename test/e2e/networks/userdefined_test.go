@@ -244,9 +244,16 @@ func tryRefused(t *testing.T, c *sandbox.Cluster) {
 	if err == nil || !strings.Contains(string(out), "Spec is immutable") {
 		t.Errorf("changing a network: %s, %v; want an error", out, err)
 	}
-	const empty = `{"apiVersion":"k8s.ovn.org/v1","kind":"ClusterUserDefinedNetwork","metadata":{"name":"empty"},"spec":{` +
-		`"namespaceSelector":{},"network":{"topology":"Localnet","localnet":{"role":"Secondary","physicalNetworkName":"lan",` +
-		`"subnets":["10.9.0.0/24"],"excludeSubnets":[]}}}}`
+	const empty = `
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: empty}
+spec:
+  namespaceSelector: {}
+  network:
+    topology: Localnet
+    localnet: {role: Secondary, physicalNetworkName: lan, subnets: [10.9.0.0/24], excludeSubnets: []}
+`
 	cmd := c.Kubectl(t.Context(), "apply", "-f", "-")
 	cmd.Stdin = strings.NewReader(empty)
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "localnet.excludeSubnets") {
