@@ -36,8 +36,8 @@ func TestBridgeMappings(t *testing.T) {
 			message: `ovn-bridge-mappings "lan" can't be read`},
 		{mappings: "lan:br2", pods: pod, status: Problem, fix: "ovs-vsctl add-br br2 -- add-port br2 NIC",
 			message: "network lan is mapped to bridge br2, which is not there"},
-		{mappings: "", pods: pod, status: Problem, fix: "external_ids:ovn-bridge-mappings=lan:BRIDGE", message: "no bridge is " +
-			"named for network lan, which port shop.storage_shop_db_net1 needs"},
+		{mappings: "", pods: pod, status: Problem, fix: "external_ids:ovn-bridge-mappings=lan:BRIDGE",
+			message: "no bridge is named for network lan, which port shop.storage_shop_db_net1 needs"},
 		{mappings: "wan:br1", pods: both, status: Problem, fix: "=wan:br1,lan:BRIDGE,tapes:BRIDGE", message: "for network " +
 			"tapes, which port web.backup_web_db_net1 needs"},
 		{mappings: "physnet:breth0", status: OK, message: "physnet:breth0"},
