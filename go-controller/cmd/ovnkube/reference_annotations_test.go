@@ -64,6 +64,9 @@ func annotationTexts() []annotationText {
 			"[policies of networks](../features/multi-network-policy.md).", []string{"blue, default/shared"}},
 		{annotation.PodMacvlan, "a user, on the Pod", "On which interface of its node a privileged pod gets " +
 			"[a macvlan](../features/macvlan.md).", []string{"true", "eth1"}},
+		{annotation.MachineArrived, "KubeVirt, on the Pod", "When a virtual machine that " +
+			"[moves](../features/networks.md#move-a-virtual-machine) has begun to run in this pod. Any value counts.",
+			[]string{"2026-11-30 10:00:00 +0000 UTC"}},
 		{annotation.PodClassic, "the master, on the Pod",
 			"What `" + annotation.PodNetworks + "` says, in the classic form, which has room for the first address. " +
 				"The master writes both in one patch.",
