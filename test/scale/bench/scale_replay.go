@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
 // replay measures a restart in which the API server only takes the patch of the pod that waits. Masters read the
@@ -28,6 +30,9 @@ func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
 	if err := s.rig.Through.Record(ctx); err != nil {
 		return err
 	}
+	if err := s.atRest(ctx); err != nil {
+		return err
+	}
 	if out.replayed, err = s.startWithPod(ctx); err != nil {
 		return err
 	}
@@ -39,6 +44,35 @@ func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
 	err = s.restarted(ctx) // a master that hears of changes
 	s.rig.Through = through
 	return err
+}
+
+// The API server is at rest when it takes less than atRestCPU in atRestFor. It collects garbage long after what made it.
+const (
+	atRestFor   = time.Second
+	atRestCPU   = 50 * time.Millisecond
+	atRestLimit = 2 * time.Minute
+)
+
+// atRest waits until the API server is at rest.
+func (s *scale) atRest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, atRestLimit)
+	defer cancel()
+	for {
+		before, err := spent(s.rig, nil)
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, atRestFor); err != nil {
+			return fmt.Errorf("waiting until the API server is at rest: %w", err)
+		}
+		after, err := spent(s.rig, nil)
+		if err != nil {
+			return err
+		}
+		if after.sub(before).apiServer < atRestCPU {
+			return nil
+		}
+	}
 }
 
 // restarted stops the master, and starts another one.
