@@ -132,7 +132,7 @@ func (u *update) describe(p port, err error) string {
 
 // patchPods writes what pods hold in every network, one patch a pod.
 func (u *update) patchPods() {
-	slices.SortFunc(u.patchedPods, comparePods)
+	slices.SortFunc(u.patchedPods, (*cluster.Pod).CompareAge)
 	for _, pod := range slices.Compact(u.patchedPods) {
 		networks, classic, missing := u.holdings(pod)
 		u.reportMissing(pod, missing)

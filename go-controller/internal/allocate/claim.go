@@ -208,7 +208,7 @@ func (u *update) unclaimed(n cluster.PodPort) bool {
 
 // comparePortAges orders interfaces: those of the oldest pod come first.
 func comparePortAges(x, y port) int {
-	return cmp.Or(comparePods(x.pod, y.pod), cmp.Compare(x.Interface, y.Interface))
+	return cmp.Or(x.pod.CompareAge(y.pod), cmp.Compare(x.Interface, y.Interface))
 }
 
 // recall gives an IPAMClaim the addresses that its status has. No pod has them.

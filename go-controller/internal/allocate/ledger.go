@@ -168,6 +168,9 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 		ports: map[names.Network]map[cluster.PodPort]bool{}, exits: map[exit]bool{}, patched: map[string]bool{},
 		claimed: map[cluster.Name]bool{}, failed: map[cluster.Name]cluster.Condition{}, read: annotation.NewNodeRead(),
 		primaries: map[string]map[names.Network]bool{}}
+	if !l.updated {
+		u.expect(len(s.Pods))
+	}
 	opened := u.followNetworks()
 	nodes := map[string]bool{}
 	for _, c := range changes {
@@ -219,6 +222,13 @@ func (l *Ledger) Update(s *cluster.State, changes []cluster.Change) Result {
 	u.patchClaims()
 	l.updated = true
 	return u.Result
+}
+
+// expect makes room for the pods of the cluster's own network, before the first of them is granted anything.
+func (u *update) expect(pods int) {
+	u.s.ExpectPods(pods)
+	u.book.pods = make(map[cluster.PodPort]*podLease, pods)
+	u.ports[names.Own] = make(map[cluster.PodPort]bool, pods)
 }
 
 // lookAt has a pod looked at in every network that it is attached to.
@@ -371,23 +381,12 @@ func (u *update) sortedPods(waiting bool) []port {
 		}
 	}
 	slices.SortFunc(out, func(x, y port) int {
-		if by := comparePods(x.pod, y.pod); by != 0 {
+		if by := x.pod.CompareAge(y.pod); by != 0 {
 			return by
 		}
 		return cmp.Compare(x.Interface, y.Interface)
 	})
 	return out
-}
-
-// comparePods orders pods: the oldest comes first.
-func comparePods(x, y *cluster.Pod) int {
-	switch {
-	case x.Older(y):
-		return -1
-	case y.Older(x):
-		return 1
-	}
-	return 0
 }
 
 // sortedKeys lists the keys of a map in order.

@@ -89,7 +89,7 @@ func (u *update) partStrangers(n cluster.PodPort) {
 		return
 	}
 	younger := n
-	if a.Older(b) {
+	if a.CompareAge(b) < 0 {
 		younger = other
 	}
 	u.releasePod(younger)

@@ -44,7 +44,7 @@ func (s *State) StandsBy(p *Pod, n names.Network, iface string) bool {
 
 // runsRather is true if a virtual machine runs in p rather than in q.
 func (p *Pod) runsRather(q *Pod) bool {
-	older := p.Older(q)
+	older := p.CompareAge(q) < 0
 	switch {
 	case p.Arrived && q.Arrived:
 		return !older
@@ -54,7 +54,10 @@ func (p *Pod) runsRather(q *Pod) bool {
 	return older
 }
 
-// Older is true if p was made before q. Of two that were made in the same second, the first by name counts as older.
-func (p *Pod) Older(q *Pod) bool {
-	return cmp.Or(cmp.Compare(p.Created, q.Created), CompareNames(p.Name, q.Name)) < 0
+// CompareAge orders pods: the oldest comes first, and of those that were made in the same second the first by name.
+func (p *Pod) CompareAge(q *Pod) int {
+	if by := cmp.Compare(p.Created, q.Created); by != 0 {
+		return by
+	}
+	return CompareNames(p.Name, q.Name)
 }

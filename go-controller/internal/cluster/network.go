@@ -195,6 +195,13 @@ func (s *State) AddNetwork(n *Network) {
 		ExitAddrs: map[string][]netip.Prefix{}, Lacking: map[string]bool{}}
 }
 
+// ExpectPods makes room for so many pods in the cluster's own network, unless some have been granted something there.
+func (s *State) ExpectPods(pods int) {
+	if len(s.PodNetworks) == 0 {
+		s.PodNetworks = make(map[PodPort]annotation.PodNetwork, pods)
+	}
+}
+
 // removeNetwork removes a network, and what was granted in it.
 func (s *State) removeNetwork(n names.Network) {
 	delete(s.Networks, n)
