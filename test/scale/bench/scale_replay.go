@@ -36,6 +36,9 @@ func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
 	if out.replayed, err = s.startWithPod(ctx); err != nil {
 		return err
 	}
+	if missed := s.rig.Through.Missed(); len(missed) > 0 {
+		s.report.violate("%d pods: the API server answered the watches %q, want none", out.pods, missed)
+	}
 	if err := s.withoutNeed(ctx, before, out.pods, &out.replayed); err != nil {
 		return err
 	}

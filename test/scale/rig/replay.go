@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +37,8 @@ type Replay struct {
 
 	mu       sync.Mutex
 	requests map[string]*http.Request // watches that were asked for, by URL and type of the answer
-	records  map[string]record
+	records  map[string]*record       // nil for one that the API server refuses, such as one of a kind that it has not
+	missed   []string                 // watches that came after Record and were not recorded
 }
 
 // record is the answer to a watch, up to the bookmark that ends the initial objects.
@@ -65,7 +67,7 @@ func (r *Rig) StartReplay() (*Replay, error) {
 		return nil, fmt.Errorf("starting the replay: %w", err)
 	}
 	p := &Replay{Kubeconfig: filepath.Join(r.Dir, "replay.kubeconfig"), admin: admin,
-		requests: map[string]*http.Request{}, records: map[string]record{},
+		requests: map[string]*http.Request{}, records: map[string]*record{},
 		proxy: &httputil.ReverseProxy{Transport: transport, FlushInterval: -1,
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
@@ -106,8 +108,11 @@ func (p *Replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.mu.Lock()
 	recorded, known := p.records[key]
 	p.requests[key] = req.Clone(context.Background())
+	if !known && len(p.records) > 0 {
+		p.missed = append(p.missed, key)
+	}
 	p.mu.Unlock()
-	if !known {
+	if recorded == nil {
 		p.proxy.ServeHTTP(w, req)
 		return
 	}
@@ -121,10 +126,18 @@ func (p *Replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	<-req.Context().Done()
 }
 
+// Missed lists the watches that the API server had to answer although others were recorded.
+func (p *Replay) Missed() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.missed)
+}
+
 // watchKey tells watches apart: by what they are about, and how the answer is encoded. How long they last is random.
 func watchKey(req *http.Request) string {
 	q := req.URL.Query()
 	q.Del("timeoutSeconds")
+	q.Del("timeout") // by typed clients
 	return req.URL.Path + "?" + q.Encode() + " " + req.Header.Get("Accept")
 }
 
@@ -143,17 +156,14 @@ func (p *Replay) Record(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("recording %s: %w", key, err)
 		}
-		if rec == nil {
-			continue
-		}
 		p.mu.Lock()
-		p.records[key] = *rec
+		p.records[key] = rec
 		p.mu.Unlock()
 	}
 	return nil
 }
 
-// record is what a watch begins with; nil if the API server refuses it, such as one of a kind that it has not.
+// record is what a watch begins with; nil if the API server refuses it.
 func (p *Replay) record(ctx context.Context, client *http.Client, req *http.Request) (*record, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // it ends the watch
