@@ -49,7 +49,7 @@ func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
 	return err
 }
 
-// The API server is at rest when it takes less than atRestCPU in atRestFor. It collects garbage long after what made it.
+// The API server is at rest when it takes less than atRestCPU in atRestFor. It collects garbage for long after a list.
 const (
 	atRestFor   = time.Second
 	atRestCPU   = 50 * time.Millisecond
