@@ -34,13 +34,12 @@ func (u *update) asRecorded(p port, claimed annotation.PodNetwork) port {
 }
 
 // claim grants a pod the addresses of its annotation: see asRecorded.
-func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) {
+func (u *update) claim(p port, claimed annotation.PodNetwork, first cluster.PodPort) ([]uint64, error) {
 	if u.bare() {
 		if err := differs(p.asked, claimed); err != nil {
 			return nil, err
 		}
 	}
-	first := u.first(p, claimed.IPs)
 	if err := u.refusesAsked(p, first); err != nil {
 		return nil, err
 	}
@@ -53,7 +52,6 @@ func (u *update) claim(p port, claimed annotation.PodNetwork) ([]uint64, error) 
 		return u.enter(held, p, claimed.IPs, first)
 	}
 	if lease := u.book.pods[first]; lease != nil && slices.Equal(u.held(first).IPs, claimed.IPs) {
-		u.pair(first, p.PodPort)
 		return lease.numbers, nil
 	}
 	return u.lease(p.pod.Node).claim(p.Pod, claimed.IPs)
@@ -98,31 +96,21 @@ func (u *update) refusesAsked(p port, first cluster.PodPort) error {
 // holdAsked records what a pod has because it asked for it.
 func (u *update) holdAsked(p port) {
 	if p.asked.MAC != (ipnet.MAC{}) {
-		record(u, u.macs, p.asked.MAC, p.PodPort)
+		record(u.macs, p.asked.MAC, p.PodPort)
 	}
 	if u.bare() {
 		for _, ip := range p.asked.IPs() {
-			record(u, u.addrs, ip.Addr(), p.PodPort)
+			record(u.addrs, ip.Addr(), p.PodPort)
 		}
 	}
 }
 
 // releaseAsked takes that back. Those that wait for it are looked at again: no time passes before another may have it.
-// What the machine's other pod has asked for, too, stays that one's.
-func (u *update) releaseAsked(n cluster.PodPort, lease *podLease, heir cluster.PodPort, of *podLease) {
-	if u.macs[lease.asked.MAC] == n {
-		delete(u.macs, lease.asked.MAC)
-		if of != nil && of.asked.MAC == lease.asked.MAC {
-			u.macs[of.asked.MAC] = heir
-		}
-	}
+// An heir, unless that is zero, has asked for the same.
+func (u *update) releaseAsked(n cluster.PodPort, lease *podLease, heir cluster.PodPort) {
+	pass(u.macs, lease.asked.MAC, n, heir)
 	for _, ip := range lease.asked.IPs() {
-		if u.addrs[ip.Addr()] == n {
-			delete(u.addrs, ip.Addr())
-			if of != nil && of.asked.Of(ip.Addr().Is4()).Addr() == ip.Addr() {
-				u.addrs[ip.Addr()] = heir
-			}
-		}
+		pass(u.addrs, ip.Addr(), n, heir)
 	}
 	if lease.asked == (cluster.Asked{}) {
 		return

@@ -222,8 +222,7 @@ func (u *update) recall(c *cluster.IPAMClaim) error {
 }
 
 // take grants a pod addresses: those of its IPAMClaim, those that it asks for, or the next free ones.
-func (u *update) take(p port) ([]uint64, error) {
-	first := u.first(p, nil)
+func (u *update) take(p port, first cluster.PodPort) ([]uint64, error) {
 	if err := u.refusesAsked(p, first); err != nil {
 		return nil, err
 	}
@@ -278,8 +277,7 @@ func (u *update) take(p port) ([]uint64, error) {
 // already.
 func (u *update) enter(held *claimLease, p port, ips []netip.Prefix, first cluster.PodPort) ([]uint64, error) {
 	name := claimName(p.Pod, p.asked)
-	unused := held.pod == cluster.PodPort{}
-	if !unused && held.pod != p.PodPort && held.pod != first {
+	if held.pod != (cluster.PodPort{}) && held.pod != p.PodPort && held.pod != first {
 		return nil, fmt.Errorf("IPAMClaim %s is in use by Pod %s", name, held.pod.Pod)
 	}
 	has := u.addressesOf(held)
@@ -292,10 +290,8 @@ func (u *update) enter(held *claimLease, p port, ips []netip.Prefix, first clust
 				ip.Addr(), name)
 		}
 	}
-	if unused {
+	if first == (cluster.PodPort{}) {
 		held.pod = p.PodPort
-	} else if held.pod != p.PodPort {
-		u.pair(held.pod, p.PodPort)
 	}
 	u.claimed[name] = true
 	return held.numbers, nil

@@ -22,8 +22,10 @@ func (u *update) movesWith(n cluster.PodPort) (other cluster.PodPort, ok bool) {
 // first is the interface whose addresses and MAC an interface may share; zero for none. ips are the addresses that the
 // pod's annotation has, if any.
 func (u *update) first(p port, ips []netip.Prefix) (out cluster.PodPort) {
+	if u.shared == nil {
+		return out
+	}
 	switch held := u.claims[claimName(p.Pod, p.asked)]; {
-	case u.shared == nil:
 	case u.bare():
 		out = u.macs[p.asked.MAC]
 	case held != nil:
@@ -63,29 +65,23 @@ func (u *update) joins(other cluster.PodPort, p port) bool {
 	return p.asked.Claim != "" && p.asked.Claim == lease.asked.Claim
 }
 
-// pair records that two interfaces have the same.
-func (u *update) pair(a, b cluster.PodPort) {
-	if with, moves := u.movesWith(a); !moves || with != b {
-		u.Changes = append(u.Changes, u.s.GrantMove(u.network.Name, a, b, true)...)
+// part records that an interface has nothing any more. What it shared is the heir's; moves is false if there is none.
+func (u *update) part(n cluster.PodPort) (heir cluster.PodPort, moves bool) {
+	if heir, moves = u.movesWith(n); moves {
+		u.Changes = append(u.Changes, u.s.GrantMove(u.network.Name, n, heir, false)...)
 	}
-}
-
-// part records that an interface has nothing any more. What it shared is the heir's.
-func (u *update) part(n cluster.PodPort) (heir cluster.PodPort, lease *podLease) {
-	heir, moves := u.movesWith(n)
-	if !moves {
-		return cluster.PodPort{}, nil
-	}
-	u.Changes = append(u.Changes, u.s.GrantMove(u.network.Name, n, heir, false)...)
-	return heir, u.book.pods[heir]
+	return heir, moves
 }
 
 // partStrangers takes what a pair shares from the younger of two pods that are of one virtual machine no more, as after
 // a restart.
 func (u *update) partStrangers(n cluster.PodPort) {
 	other, moves := u.movesWith(n)
+	if !moves {
+		return
+	}
 	a, b := u.s.Pods[n.Pod], u.s.Pods[other.Pod]
-	if !moves || a == nil || b == nil || a.SameMachine(b) {
+	if a == nil || b == nil || a.SameMachine(b) {
 		return
 	}
 	younger := n
@@ -103,12 +99,20 @@ func (u *update) leave(numbers []uint64, heir cluster.PodPort) {
 	}
 }
 
-// record notes that an interface has what it asked for. In a network without subnets, a second one that asked for the
-// same is paired with the first.
-func record[K comparable](u *update, held map[K]cluster.PodPort, what K, p cluster.PodPort) {
-	if other, taken := held[what]; !taken {
-		held[what] = p
-	} else if other != p && u.bare() {
-		u.pair(other, p)
+// record notes that an interface has what it asked for, unless it shares that with one that was first.
+func record[K comparable](held map[K]cluster.PodPort, what K, n cluster.PodPort) {
+	if _, taken := held[what]; !taken {
+		held[what] = n
+	}
+}
+
+// pass takes from an interface what it asked for, and gives it to the heir, if any.
+func pass[K comparable](held map[K]cluster.PodPort, what K, n, heir cluster.PodPort) {
+	switch {
+	case held[what] != n:
+	case heir == cluster.PodPort{}:
+		delete(held, what)
+	default:
+		held[what] = heir
 	}
 }

@@ -46,26 +46,21 @@ func (u *update) releasePod(n cluster.PodPort) {
 		return
 	}
 	delete(u.book.pods, n)
-	heir, of := u.part(n)
-	u.releaseAsked(n, lease, heir, of)
+	heir, moves := u.part(n)
+	u.releaseAsked(n, lease, heir)
 	switch held := u.claims[lease.claim]; {
 	case held != nil && held.pod != n: // the machine's other pod came first
 	case held != nil:
 		held.pod = heir
 		u.claimed[lease.claim] = true
-	case of != nil:
+	case moves:
 		u.leave(lease.numbers, heir)
 	default:
-		u.free(lease)
+		if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
+			node.release(lease.numbers, u.freed)
+		}
 	}
 	u.Changes = append(u.Changes, u.s.GrantPod(u.network.Name, n, nil))
-}
-
-// free takes back a pod's addresses.
-func (u *update) free(lease *podLease) {
-	if node := cmp.Or(u.shared, u.book.nodes[lease.node]); node != nil {
-		node.release(lease.numbers, u.freed)
-	}
 }
 
 // claimPods grants pods the addresses that they claim, the oldest pod first. It has the annotations written again of
@@ -82,14 +77,15 @@ func (u *update) claimPods() {
 				continue
 			}
 			p = u.asRecorded(p, claimed)
-			numbers, err := u.claim(p, claimed)
+			first := u.first(p, claimed.IPs)
+			numbers, err := u.claim(p, claimed, first)
 			if err != nil && ok {
 				u.refuse(p, fmt.Sprintf("annotation %s: %v", annotation.PodNetworks, err))
 			}
 			if err != nil {
 				continue
 			}
-			u.grantPod(p, numbers)
+			u.grantPod(p, numbers, first)
 		}
 		u.relock(p)
 		held := u.held(p.PodPort)
@@ -139,13 +135,14 @@ func (u *update) held(p cluster.PodPort) annotation.PodNetwork {
 // allocatePods grants addresses to pods that have none.
 func (u *update) allocatePods() {
 	for _, p := range u.sortedPods(true) {
-		numbers, err := u.take(p)
+		first := u.first(p, nil)
+		numbers, err := u.take(p, first)
 		if err != nil {
 			u.fail(claimName(p.Pod, p.asked), err)
 			u.wait(p, u.reasonOf(err), u.describe(p, err))
 			continue
 		}
-		u.grantPod(p, numbers)
+		u.grantPod(p, numbers, first)
 		u.patchedPods = append(u.patchedPods, p.pod)
 	}
 }
@@ -173,7 +170,11 @@ func (u *update) stopWaiting(node string, n cluster.PodPort) {
 	}
 }
 
-func (u *update) grantPod(p port, numbers []uint64) {
+// grantPod grants a pod addresses, together with the interface first unless that is zero.
+func (u *update) grantPod(p port, numbers []uint64, first cluster.PodPort) {
+	if first != (cluster.PodPort{}) {
+		u.Changes = append(u.Changes, u.s.GrantMove(u.network.Name, first, p.PodPort, true)...)
+	}
 	u.book.pods[p.PodPort] = &podLease{uid: p.pod.UID, node: p.pod.Node, numbers: numbers, asked: p.asked,
 		claim: u.claimOf(p.PodPort, p.asked)}
 	u.holdAsked(p)

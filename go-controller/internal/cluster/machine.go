@@ -44,14 +44,10 @@ func (s *State) StandsBy(p *Pod, n names.Network, iface string) bool {
 
 // runsRather is true if a virtual machine runs in p rather than in q.
 func (p *Pod) runsRather(q *Pod) bool {
-	older := p.CompareAge(q) < 0
-	switch {
-	case p.Arrived && q.Arrived:
-		return !older
-	case p.Arrived || q.Arrived:
+	if p.CompareAge(q) > 0 {
 		return p.Arrived
 	}
-	return older
+	return !q.Arrived
 }
 
 // CompareAge orders pods: the oldest comes first, and of those that were made in the same second the first by name.

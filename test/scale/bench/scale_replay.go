@@ -10,12 +10,14 @@ import (
 // replay measures a restart in which the API server only takes the patch of the pod that waits. Masters read the
 // cluster from memory: elsewhere the API server has processors of its own.
 func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
-	if s.rig.Through, err = s.rig.StartReplay(); err != nil {
+	through, err := s.rig.StartReplay()
+	if err != nil {
 		return err
 	}
+	s.rig.Through = through
 	defer func() {
-		err = errors.Join(err, s.rig.Through.Close())
 		s.rig.Through = nil
+		err = errors.Join(err, through.Close())
 	}()
 	if err := s.restarted(ctx); err != nil { // it tells the replay what masters ask for
 		return err
@@ -27,7 +29,7 @@ func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
 	if err := s.addPod(ctx); err != nil {
 		return err
 	}
-	if err := s.rig.Through.Record(ctx); err != nil {
+	if err := through.Record(ctx); err != nil {
 		return err
 	}
 	if err := s.atRest(ctx); err != nil {
@@ -36,17 +38,14 @@ func (s *scale) replay(ctx context.Context, out *scaled) (err error) {
 	if out.replayed, err = s.startWithPod(ctx); err != nil {
 		return err
 	}
-	if missed := s.rig.Through.Missed(); len(missed) > 0 {
+	if missed := through.Missed(); len(missed) > 0 {
 		s.report.violate("%d pods: the API server answered the watches %q, want none", out.pods, missed)
 	}
 	if err := s.withoutNeed(ctx, before, out.pods, &out.replayed); err != nil {
 		return err
 	}
-	through := s.rig.Through
 	s.rig.Through = nil
-	err = s.restarted(ctx) // a master that hears of changes
-	s.rig.Through = through
-	return err
+	return s.restarted(ctx) // with a master that hears of changes
 }
 
 // The API server is at rest when it takes less than atRestCPU in atRestFor. It collects garbage for long after a list.

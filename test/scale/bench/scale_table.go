@@ -97,8 +97,8 @@ func (s *Scaled) Table() string {
 	row("*the same, watches answered from memory:* annotated; in Northbound; `/readyz`", func(_ int, n scaled) string {
 		return seconds(n.replayed.annotated) + "; " + seconds(n.replayed.ported) + "; " + seconds(n.replayed.ready)
 	})
-	row("CPU time of the master, of the API server meanwhile", func(_ int, n scaled) string {
-		return seconds(n.replayed.cpu) + ", " + seconds(n.replayed.apiServer)
+	row("CPU time of the master, of the API server meanwhile; RSS at most", func(_ int, n scaled) string {
+		return seconds(n.replayed.cpu) + ", " + seconds(n.replayed.apiServer) + "; " + megabytes(n.replayed.peak)
 	})
 	row("*memory:* live heap; of it for each pod more", func(i int, n scaled) string {
 		if i == 0 {

@@ -1,12 +1,14 @@
 package rig
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -20,7 +22,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/northbound-net/northbound/test/sandbox/pki"
 )
@@ -49,16 +50,11 @@ type record struct {
 
 // StartReplay starts a Replay that has recorded nothing yet.
 func (r *Rig) StartReplay() (*Replay, error) {
-	admin, err := clientcmd.BuildConfigFromFlags("", r.kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("loading the API server's kubeconfig: %w", err)
-	}
-	admin.QPS = -1
-	transport, err := rest.TransportFor(admin)
+	transport, err := rest.TransportFor(r.admin)
 	if err != nil {
 		return nil, fmt.Errorf("preparing a client: %w", err)
 	}
-	to, err := url.Parse(admin.Host)
+	to, err := url.Parse(r.admin.Host)
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's URL: %w", err)
 	}
@@ -66,7 +62,7 @@ func (r *Rig) StartReplay() (*Replay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the replay: %w", err)
 	}
-	p := &Replay{Kubeconfig: filepath.Join(r.Dir, "replay.kubeconfig"), admin: admin,
+	p := &Replay{Kubeconfig: filepath.Join(r.Dir, "replay.kubeconfig"), admin: r.admin,
 		requests: map[string]*http.Request{}, records: map[string]*record{},
 		proxy: &httputil.ReverseProxy{Transport: transport, FlushInterval: -1,
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}}
@@ -149,7 +145,7 @@ func (p *Replay) Record(ctx context.Context) error {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
 	p.mu.Lock()
-	requests := p.requests
+	requests := maps.Clone(p.requests)
 	p.mu.Unlock()
 	for key, req := range requests {
 		rec, err := p.record(ctx, client, req)
@@ -185,7 +181,7 @@ func (p *Replay) record(ctx context.Context, client *http.Client, req *http.Requ
 		next = frame
 	}
 	var all bytes.Buffer
-	for from := io.Reader(resp.Body); ; {
+	for from := bufio.NewReader(resp.Body); ; {
 		event, err := next(from)
 		if err != nil {
 			return nil, err
@@ -198,7 +194,7 @@ func (p *Replay) record(ctx context.Context, client *http.Client, req *http.Requ
 }
 
 // frame reads one event that is encoded as protobuf: its length in 4 bytes, then the event. It returns both.
-func frame(r io.Reader) ([]byte, error) {
+func frame(r *bufio.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
@@ -209,13 +205,4 @@ func frame(r io.Reader) ([]byte, error) {
 }
 
 // line reads one event that is encoded as JSON, to the end of its line.
-func line(r io.Reader) (out []byte, err error) {
-	for b := make([]byte, 1); ; {
-		if _, err := io.ReadFull(r, b); err != nil {
-			return nil, err
-		}
-		if out = append(out, b[0]); b[0] == '\n' {
-			return out, nil
-		}
-	}
-}
+func line(r *bufio.Reader) ([]byte, error) { return r.ReadBytes('\n') }

@@ -65,6 +65,7 @@ type Rig struct {
 
 	programs   Programs
 	kubeconfig string
+	admin      *rest.Config // of the kubeconfig
 	apiFlags   []string
 	databases  []*Northbound
 	masters    int // started so far
@@ -175,8 +176,8 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 		return fmt.Errorf("loading the API server's kubeconfig: %w", err)
 	}
 	rc.QPS, rc.WarningHandler = -1, rest.NoWarnings{} // tests make deprecated things on purpose
-	plain := rest.CopyConfig(rc)
-	meta := metadata.ConfigFor(plain)
+	r.admin = rest.CopyConfig(rc)
+	meta := metadata.ConfigFor(r.admin)
 	rc.ContentType = "application/vnd.kubernetes.protobuf"
 	rc.AcceptContentTypes = rc.ContentType + ",application/json"
 	if r.Kube, err = kubernetes.NewForConfig(rc); err != nil {
@@ -185,7 +186,7 @@ func (r *Rig) waitForAPIServer(ctx context.Context) error {
 	if r.Metadata, err = metadata.NewForConfig(meta); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
-	if r.Objects, err = dynamic.NewForConfig(plain); err != nil {
+	if r.Objects, err = dynamic.NewForConfig(r.admin); err != nil {
 		return fmt.Errorf("preparing a client: %w", err)
 	}
 	return nil

@@ -57,14 +57,6 @@ func (Translator) Affected(s *cluster.State, c cluster.Change) []nb.Owner {
 	return out
 }
 
-// others lists the pods that a virtual machine moves to or from. p may be nil.
-func others(s *cluster.State, p *cluster.Pod) []cluster.Name {
-	if p == nil || p.Machine() == "" {
-		return nil
-	}
-	return s.MovesWith(p)
-}
-
 // changed lists the pods whose ports may differ after a change of a pod or a node. A node alters its pods' ports when
 // it is added, deleted or made anew, and when its chassis becomes known or another node's.
 func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
@@ -72,10 +64,12 @@ func changed(s *cluster.State, c cluster.Change) (out []cluster.Name) {
 	case cluster.KindPod:
 		old, _ := c.Old.(*cluster.Pod)
 		now, _ := c.New.(*cluster.Pod)
-		out = append(others(s, old), others(s, now)...)
 		if !c.Granted && old != nil && now != nil && old.SamePlace(now) && old.Bandwidth == now.Bandwidth &&
-			old.Opens == now.Opens && len(out) == 0 {
+			old.Opens == now.Opens && old.Arrived == now.Arrived {
 			return nil // only annotations with addresses differ: package allocate grants what follows from that
+		}
+		if old != nil && now != nil && old.Arrived != now.Arrived {
+			out = s.MovesWith(now)
 		}
 		out = append(out, c.Ref.Name)
 	case cluster.KindNode:
@@ -129,8 +123,7 @@ func (t Translator) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	for a := range s.Attachments(p) {
 		net, granted := s.In(a.Network).PodNetworks[cluster.PodPort{Pod: p.Name, Interface: a.Interface}]
 		if granted {
-			standsBy := a.Interface != "" && s.StandsBy(p, a.Network, a.Interface)
-			rows = append(rows, r.port(a, s.Networks[a.Network], net, standsBy)...)
+			rows = append(rows, r.port(a, s.Networks[a.Network], net, s.StandsBy(p, a.Network, a.Interface))...)
 		}
 	}
 	return translate.Rows{Rows: rows}, nil
