@@ -14,8 +14,8 @@ import (
 
 const claimKind = "../../../dist/kubernetes/ipamclaims.yaml"
 
-// kept is two IPAMClaims of the tenant green, in its primary network and in another, and that other network.
-const kept = `
+// disks is a network of the tenant green beside its primary one, in which claims keep addresses, too.
+const disks = `
 apiVersion: k8s.ovn.org/v1
 kind: UserDefinedNetwork
 metadata: {name: disks, namespace: green}
@@ -23,14 +23,18 @@ spec:
   topology: Layer2
   layer2: {role: Secondary, subnets: ["10.88.0.0/24", "fd88::/64"], ipam: {lifecycle: Persistent}}
 ---
+`
+
+// claims is two IPAMClaims of the tenant green with a prefix, in its primary network and in disks.
+const claims = `
 apiVersion: k8s.cni.cncf.io/v1alpha1
 kind: IPAMClaim
-metadata: {name: keeper.own, namespace: green}
+metadata: {name: %[1]s.own, namespace: green}
 spec: {network: green_own, interface: ovn-udn1}
 ---
 apiVersion: k8s.cni.cncf.io/v1alpha1
 kind: IPAMClaim
-metadata: {name: keeper.disks, namespace: green}
+metadata: {name: %[1]s.disks, namespace: green}
 spec: {network: disks, interface: net1}
 ---
 `
@@ -44,17 +48,21 @@ spec: {network: disks, interface: net1, ipRequests: ["%s/24"]}
 ---
 `
 
-// keeper is a pod that refers to both claims.
-func keeper(name, node string) string {
-	return strings.Replace(probedPod("green", name, node, "app: kept"), "labels:",
-		`annotations: {k8s.ovn.org/primary-udn-ipamclaim: keeper.own, k8s.v1.cni.cncf.io/networks: '[{"name": "disks",`+
-			` "ipam-claim-reference": "keeper.disks"}]'}, labels:`, 1)
+// claimant is a pod that refers to both claims of a prefix.
+func claimant(prefix, name, node, labels string) string {
+	return strings.Replace(probedPod("green", name, node, labels), "labels:", fmt.Sprintf(
+		`annotations: {k8s.ovn.org/primary-udn-ipamclaim: %[1]s.own, k8s.v1.cni.cncf.io/networks: '[{"name": "disks",`+
+			` "ipam-claim-reference": "%[1]s.disks"}]'}, labels:`, prefix), 1)
 }
+
+// keeper is a pod that refers to the claims of the prefix keeper.
+func keeper(name, node string) string { return claimant("keeper", name, node, "app: kept") }
 
 // tryClaims has a pod deleted and made anew on another node, with a new master in between. It has the addresses that it
 // had, in its primary network and on another interface, and answers there.
 func tryClaims(t *testing.T, c *sandbox.Cluster) {
-	apply(t, c, kept+keeper("keeper", "n1")+podWith("green", "peer", "n1", "disks"), "green", "keeper", "peer")
+	pods := keeper("keeper", "n1") + podWith("green", "peer", "n1", "disks")
+	apply(t, c, disks+fmt.Sprintf(claims, "keeper")+pods, "green", "keeper", "peer")
 	links := []string{"ovn-udn1", "net1"}
 	before := map[string][]netip.Addr{}
 	for i, claim := range []string{"keeper.own", "keeper.disks"} {

@@ -20,8 +20,7 @@ const arrived = "kubevirt.io/migration-target-ready-timestamp=2026-11-30T10:00:0
 // vmPod is a pod as KubeVirt makes it for a virtual machine: its addresses are those of two claims, and its label names
 // the machine.
 func vmPod(name, node string) string {
-	p := strings.ReplaceAll(keeper(name, node), "keeper.", "vm.")
-	return strings.Replace(p, "labels: {", "labels: {vm.kubevirt.io/name: vm, ", 1)
+	return claimant("vm", name, node, "app: kept, vm.kubevirt.io/name: vm")
 }
 
 // unasked counts the datagrams to a pod for a port that nobody listens on (Linux, /proc/net/snmp, NoPorts).
@@ -44,7 +43,7 @@ func sends(t *testing.T, c *sandbox.Cluster, from, to string) bool {
 	return unasked(t, c, to) != before
 }
 
-// pinging pings an address of net1 a hundred times a second, and logs what was lost when the test ends.
+// pinging pings an address of net1 a hundred times a second until the test ends.
 func pinging(t *testing.T, c *sandbox.Cluster, from string, to netip.Addr) *machines.Stream {
 	t.Helper()
 	s, end, err := machines.NewStream(from+" to "+to.String(), func(ctx context.Context) *exec.Cmd {
@@ -64,8 +63,7 @@ func pinging(t *testing.T, c *sandbox.Cluster, from string, to netip.Addr) *mach
 // tryMachine has a virtual machine move from node to node, in a primary network and in another. Pods stand for the
 // machine: KubeVirt makes such pods, and here the test writes what KubeVirt would. Each answers by its own name.
 func tryMachine(t *testing.T, c *sandbox.Cluster) {
-	claims := strings.ReplaceAll(kept[strings.Index(kept, "---\n")+4:], "keeper.", "vm.")
-	apply(t, c, claims+vmPod("vm-1", "n1"), "green", "vm-1")
+	apply(t, c, fmt.Sprintf(claims, "vm")+vmPod("vm-1", "n1"), "green", "vm-1")
 	links := []string{"ovn-udn1", "net1"}
 	addrs := func(pod string) (out [][]netip.Addr) {
 		for _, link := range links {

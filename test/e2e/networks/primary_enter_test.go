@@ -31,7 +31,7 @@ func tryEntering(t *testing.T, c *sandbox.Cluster) {
 	defer machines.Run(t, n1, "ip", "route", "del", "10.77.0.0/16")
 	defer machines.Run(t, n1, "ip", "-6", "route", "del", "fd77::/48")
 	for _, v := range victims() {
-		exit := exitOfNetwork(t, c, v.network, "n1")
+		exit := exitOf(t, c, v.network, "n1")
 		for i, subnet := range []string{"10.77.0.0/16", "fd77::/48"} {
 			lead(t, plain, subnet, exit[i])
 			machines.Run(t, n1, "ip", "route", "replace", subnet, "via", exit[i].String(), "dev", "k8s-n1")

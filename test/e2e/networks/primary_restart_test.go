@@ -12,7 +12,7 @@ import (
 
 // tryRestart has the master start again. It changes nothing: addresses, rows and connections stay.
 func tryRestart(t *testing.T, c *sandbox.Cluster) {
-	before, exit := rowsOf(t, c), exitOf(t, c, "red", "n2")
+	before, exit := rowsOf(t, c), exitOf(t, c, "red.own", "n2")
 	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func tryRestart(t *testing.T, c *sandbox.Cluster) {
 	if after := rowsOf(t, c); after != before {
 		t.Errorf("rows before: %s\nand after: %s", before, after)
 	}
-	if now := exitOf(t, c, "red", "n2"); fmt.Sprint(now) != fmt.Sprint(exit) {
+	if now := exitOf(t, c, "red.own", "n2"); fmt.Sprint(now) != fmt.Sprint(exit) {
 		t.Errorf("the exit of red had %v, and has %v", exit, now)
 	}
 	sameName(t, c, "red", "red-2", "tcp", "203.0.113.10:8080", "outside ")

@@ -255,7 +255,7 @@ func tryOutside(t *testing.T, c *sandbox.Cluster, ns string) {
 				source := netip.AddrPortFrom(gateway[k], 0).String()
 				sameName(t, c, ns, pod, protocol, to, "outside "+strings.TrimSuffix(source, "0"))
 			}
-			exit := exitOf(t, c, ns, c.Nodes[i].Spec.Name)
+			exit := exitOf(t, c, ns+".own", c.Nodes[i].Spec.Name)
 			for k, ip := range []string{"10.96.0.10", "fd02::a"} {
 				to := netip.AddrPortFrom(netip.MustParseAddr(ip), 53).String()
 				source := strings.TrimSuffix(netip.AddrPortFrom(exit[k], 0).String(), "0")
@@ -289,14 +289,8 @@ func forbidden(t *testing.T, c *sandbox.Cluster) (out []netip.AddrPort) {
 	return out
 }
 
-// exitOf is the addresses of a tenant's exit on a node.
-func exitOf(t *testing.T, c *sandbox.Cluster, ns, node string) []netip.Addr {
-	t.Helper()
-	return exitOfNetwork(t, c, ns+".own", node)
-}
-
-// exitOfNetwork is the addresses of a network's exit on a node, as the Northbound database has them.
-func exitOfNetwork(t *testing.T, c *sandbox.Cluster, network, node string) (out []netip.Addr) {
+// exitOf is the addresses of a network's exit on a node, as the Northbound database has them.
+func exitOf(t *testing.T, c *sandbox.Cluster, network, node string) (out []netip.Addr) {
 	t.Helper()
 	text, err := c.NBCtl(t.Context(), "--bare", "--columns=networks", "find", "Logical_Router_Port",
 		"name=rtox-GR_"+network+"_"+node)
