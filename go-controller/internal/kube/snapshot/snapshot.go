@@ -89,7 +89,7 @@ func metadata(o object) object {
 func network(key string) bool {
 	keys := []string{annotation.PodClassic, annotation.NamespaceChangeNetwork, annotation.NetworkRequests,
 		annotation.DefaultNetwork, annotation.NetworkStatus, annotation.PolicyNetworks, annotation.PodMacvlan,
-		"kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"}
+		annotation.MachineArrived, "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"}
 	return slices.Contains(keys, key) || strings.HasPrefix(key, "k8s.ovn.org/") || strings.HasPrefix(key, "northbound.io/")
 }
 
