@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,6 +49,21 @@ func aclLines(t *testing.T, acl string) (out []string) {
 	return out
 }
 
+// deniedTo is how many packets to pods ACLs have dropped, as a node's agent counts them.
+func deniedTo(t *testing.T, node string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^northbound_acl_drops_total\{direction="ingress"\} (\S+)$`).
+		FindStringSubmatch(must(t, "metrics", node))
+	if found == nil {
+		t.Fatalf("node %s has no northbound_acl_drops_total for ingress", node)
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // clients is the connections that lines are about: their protocols and clients' ports.
 func clients(lines []string) map[string]bool {
 	out := map[string]bool{}
@@ -58,7 +74,7 @@ func clients(lines []string) map[string]bool {
 }
 
 // TestPolicyLogs checks that a connection that a policy allows is one line of ovn-controller's log, that what no rule
-// allows is logged, and that `ovnkube explain --acl` understands the lines. Without the annotation nothing is logged.
+// allows is logged and counted, and that `ovnkube explain --acl` understands the lines. Without the annotation nothing is logged.
 // Neither beginning nor ending it costs a packet of a connection.
 func TestPolicyLogs(t *testing.T) {
 	const key, allowed, denied = "k8s.ovn.org/acl-logging", "NP:logged/server:ingress:0", "NP:logged/server:ingress:deny"
@@ -120,6 +136,14 @@ func TestPolicyLogs(t *testing.T) {
 		}
 	}
 	explainedLines(t, allowed, denied)
+	before := deniedTo(t, "n1")
+	eventually(t, "n1's agent counts what is denied", func() string {
+		refused(ips[0])
+		if after := deniedTo(t, "n1"); after <= before {
+			return fmt.Sprintf("%v denied packets, as before", after)
+		}
+		return ""
+	})
 
 	kubectl(t, "annotate", "namespace", "logged", key+"-")
 	silent := 0 // probes in a row; a line may be late

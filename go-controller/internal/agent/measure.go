@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/northbound-net/northbound/go-controller/internal/names"
 	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 	"github.com/northbound-net/northbound/go-controller/internal/tlsfiles"
 )
@@ -25,6 +26,7 @@ func (a *Agent) measureDaemons(ctx context.Context) {
 	for {
 		a.measureController(ctx)
 		a.measureDatapath(ctx)
+		a.measureDenied(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -77,6 +79,38 @@ func (a *Agent) measureDatapath(ctx context.Context) {
 	if text, err := ovs.Appctl(ctx, dir, "ovs-vswitchd", "coverage/show"); err == nil {
 		a.metrics.Drops.Set(parseDrops(text))
 	}
+}
+
+// measureDenied counts what ACLs drop.
+func (a *Agent) measureDenied(ctx context.Context) {
+	now, err := a.flows.DeniedPackets(ctx, names.IntegrationBridge)
+	if err != nil {
+		return // the node is not ready then
+	}
+	for direction, packets := range newlyDenied(a.denied, now) {
+		a.metrics.ACLDrops.WithLabelValues(direction).Add(packets)
+	}
+	a.denied = now
+}
+
+// newlyDenied adds up, by direction, what flows have counted since they had counted before. A flow that has counted
+// less than then was made anew. The first time, when before is nil, that is nothing: a daemon's counters begin at 0.
+func newlyDenied(before, now map[ovs.DenyingFlow]uint64) map[string]float64 {
+	out := map[string]float64{}
+	for flow, packets := range now {
+		direction := "egress"
+		if flow.ToPods() {
+			direction = "ingress"
+		}
+		switch known := before[flow]; { // 0 of a flow that is new
+		case before == nil:
+			packets = 0
+		case packets >= known:
+			packets -= known
+		}
+		out[direction] += float64(packets)
+	}
+	return out
 }
 
 // lookupsLine and flowsLine are lines of ovs-dpctl(8), show:

@@ -3,7 +3,32 @@ package agent
 import (
 	"fmt"
 	"testing"
+
+	"github.com/northbound-net/northbound/go-controller/internal/ovs"
 )
+
+// What ACLs deny is counted from the agent's start, also when flows are made anew, come and go.
+func TestNewlyDenied(t *testing.T) {
+	type flows = map[ovs.DenyingFlow]uint64
+	from, to, other := ovs.DenyingFlow{Table: 18}, ovs.DenyingFlow{Table: 48}, ovs.DenyingFlow{Table: 48, Match: "metadata=0x2"}
+	for _, c := range []struct {
+		what        string
+		before, now flows
+		want        string
+	}{
+		{"the agent has started", nil, flows{from: 7, to: 9}, "map[egress:0 ingress:0]"},
+		{"packets were denied", flows{from: 7, to: 9}, flows{from: 7, to: 12}, "map[egress:0 ingress:3]"},
+		{"a flow was made anew", flows{from: 7, to: 9}, flows{from: 8, to: 2}, "map[egress:1 ingress:2]"},
+		{"a switch came", flows{to: 9}, flows{to: 10, other: 5}, "map[ingress:6]"},
+		{"a switch went", flows{to: 9, other: 5}, flows{to: 10}, "map[ingress:1]"},
+		{"OVN has started after the agent", flows{}, flows{to: 4}, "map[ingress:4]"},
+		{"OVN without such flows", nil, flows{}, "map[]"},
+	} {
+		if have := fmt.Sprint(newlyDenied(c.before, c.now)); have != c.want {
+			t.Errorf("%s: %s, want %s", c.what, have, c.want)
+		}
+	}
+}
 
 // What ovs-vswitchd says of its datapath, as versions 3.1 and 3.5 print it.
 func TestParseDatapath(t *testing.T) {

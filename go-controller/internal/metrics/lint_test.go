@@ -22,7 +22,7 @@ func TestConventions(t *testing.T) {
 		withLabels(t, func(values ...string) error { _, err := v.GetMetricWithLabelValues(values...); return err })
 	}
 	for _, v := range []*prometheus.CounterVec{m.Transactions, m.Rows, m.Repairs, m.Patches, m.Problems, m.DomainQueries,
-		n.Changes, d.Removed} {
+		n.Changes, n.ACLDrops, d.Removed} {
 		withLabels(t, func(values ...string) error { _, err := v.GetMetricWithLabelValues(values...); return err })
 	}
 	for _, v := range []*prometheus.HistogramVec{n.Requests, n.Phases} {

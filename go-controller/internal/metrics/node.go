@@ -22,11 +22,12 @@ type Node struct {
 	Expiry            *prometheus.GaugeVec // see factory.expiry
 
 	// What the daemons beside the agent say. There is no value while the agent cannot find the daemon.
-	ControllerUp        *prometheus.GaugeVec // no label
-	ControllerConnected *prometheus.GaugeVec // no label
-	DatapathFlows       *prometheus.GaugeVec // no label
-	Lookups             *Totals              // result: hit, missed, lost
-	Drops               *Totals              // reason
+	ControllerUp        *prometheus.GaugeVec   // no label
+	ControllerConnected *prometheus.GaugeVec   // no label
+	DatapathFlows       *prometheus.GaugeVec   // no label
+	Lookups             *Totals                // result: hit, missed, lost
+	Drops               *Totals                // reason
+	ACLDrops            *prometheus.CounterVec // direction: egress, ingress
 }
 
 // NewNode makes the metrics and registers them with r.
@@ -54,6 +55,9 @@ func NewNode(r prometheus.Registerer) *Node {
 			"missed (ovs-vswitchd decided), or lost (dropped before ovs-vswitchd could decide).", "result"),
 		Drops: newTotals(r, "datapath_drops_total", "Packets that ovs-vswitchd dropped and should not have, by "+
 			"its coverage counter. Those that a policy drops are not in it.", "reason"),
+		ACLDrops: f.counters("acl_drops_total", "Packets that ACLs dropped on the node since the agent started, by direction: "+
+			"egress (from pods) or ingress (to pods). Policies are ACLs, and so is what protects pods. Not with OVN 23.03.",
+			"direction"),
 		HealthPortsFailed: f.gauge("node_health_check_node_ports_failed",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",

@@ -18,7 +18,7 @@ import (
 // is over.
 func TestAlerts(t *testing.T) {
 	c := machines.UpWith(t, sandbox.Options{Name: "alerts", Gateways: 1, Install: sandbox.InstallChart,
-		Monitoring: true})
+		Monitoring: true, MasterArgs: []string{"--ovn-latency-interval", "10s"}})
 	token := secret(t, c)
 	t.Run("who may read", func(t *testing.T) { mayRead(t, c, token) })
 	p := start(t, c, token)
