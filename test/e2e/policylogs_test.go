@@ -74,8 +74,8 @@ func clients(lines []string) map[string]bool {
 }
 
 // TestPolicyLogs checks that a connection that a policy allows is one line of ovn-controller's log, that what no rule
-// allows is logged and counted, and that `ovnkube explain --acl` understands the lines. Without the annotation nothing is logged.
-// Neither beginning nor ending it costs a packet of a connection.
+// allows is logged and counted, and that `ovnkube explain --acl` understands the lines. Without the annotation nothing
+// is logged. Neither beginning nor ending it costs a packet of a connection.
 func TestPolicyLogs(t *testing.T) {
 	const key, allowed, denied = "k8s.ovn.org/acl-logging", "NP:logged/server:ingress:0", "NP:logged/server:ingress:deny"
 	const connections = 3

@@ -10,7 +10,8 @@ import (
 // What ACLs deny is counted from the agent's start, also when flows are made anew, come and go.
 func TestNewlyDenied(t *testing.T) {
 	type flows = map[ovs.DenyingFlow]uint64
-	from, to, other := ovs.DenyingFlow{Table: 18}, ovs.DenyingFlow{Table: 48}, ovs.DenyingFlow{Table: 48, Match: "metadata=0x2"}
+	from, to := ovs.DenyingFlow{Table: 18}, ovs.DenyingFlow{Table: 48}
+	other := ovs.DenyingFlow{Table: 48, Match: "metadata=0x2"}
 	for _, c := range []struct {
 		what        string
 		before, now flows

@@ -341,13 +341,13 @@ func (c call) fail(t *testing.T, code uint, words ...string) {
 	}
 }
 
-// install marks the port as installed as soon as it exists, as ovn-controller does. It does not wait for ovs-vswitchd to
-// see that: a test may have stopped the database by then.
+// install marks the port as installed as soon as it exists, as ovn-controller does. It does not wait until ovs-vswitchd
+// has seen that: a test may have stopped the database by then.
 func install(t *testing.T, id string) {
 	t.Helper()
 	name := names.HostVeth(id)
-	cmd := exec.Command(testkit.Tool(t, "ovs-vsctl"), "--timeout=20", "--no-wait", "wait-until", "interface", name, "ofport>0",
-		"--", "set", "interface", name, "external_ids:ovn-installed=true")
+	cmd := exec.Command(testkit.Tool(t, "ovs-vsctl"), "--timeout=20", "--no-wait", "wait-until", "interface",
+		name, "ofport>0", "--", "set", "interface", name, "external_ids:ovn-installed=true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
