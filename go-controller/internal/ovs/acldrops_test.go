@@ -19,10 +19,11 @@ func TestDeniedPackets(t *testing.T) {
 		"table=0,priority=2,ip actions=load:0x5->OXM_OF_METADATA[],load:0x20000->NXM_NX_REG8[],resubmit(,18)",
 		"table=0,priority=1,ipv6 actions=load:0x5->OXM_OF_METADATA[],load:0x20000->NXM_NX_REG8[],resubmit(,49)",
 		"table=0,arp actions=load:0x5->OXM_OF_METADATA[],load:0x10000->NXM_NX_REG8[],resubmit(,18)",
-		"table=18,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=drop",
+		"table=18,priority=1000,reg8=0x20000/0x20000,metadata=0x5 " +
+			"actions=load:0->OXM_OF_PKT_REG4[48],load:0->OXM_OF_PKT_REG4[49],load:0->OXM_OF_PKT_REG4[50]",
 		"table=49,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=drop",
 		"table=18,priority=1000,reg8=0x10000/0x10000,metadata=0x5 actions=resubmit(,19)",
-		"table=20,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=resubmit(,21)",
+		"table=20,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=load:0->OXM_OF_PKT_REG4[48],resubmit(,21)",
 		"table=18,priority=10 actions=drop",
 	} {
 		testkit.Run(t, "ovs-ofctl", "add-flow", "br-int", flow)
