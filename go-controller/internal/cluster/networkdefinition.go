@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -18,6 +19,8 @@ type NetworkDefinition struct {
 	Network *Network // that it describes; nil if another plugin serves it, or it can't be used
 	Foreign bool     // another plugin serves it
 	Invalid string   // why it can't be used; "" for one that can
+
+	Overlaps string // what the network overlaps of an older ServiceCIDR; "" for nothing. State.Resolve sets it.
 }
 
 // Ref implements Object.
@@ -27,7 +30,7 @@ func (d *NetworkDefinition) Ref() Ref { return Ref{KindNetworkDefinition, d.Name
 func (d *NetworkDefinition) Equal(o Object) bool {
 	e, ok := o.(*NetworkDefinition)
 	return ok && d.Name == e.Name && d.UID == e.UID && d.Created == e.Created && d.Foreign == e.Foreign &&
-		d.Invalid == e.Invalid && sameNetwork(d.Network, e.Network)
+		d.Invalid == e.Invalid && d.Overlaps == e.Overlaps && sameNetwork(d.Network, e.Network)
 }
 
 // sameNetwork is true when both are nil, or say the same.
@@ -74,7 +77,7 @@ func (s *State) define(r Ref) {
 // described is the network that the objects of a name describe; nil when there is none.
 func (s *State) described(name Name) *Network {
 	if d := s.NetworkDefinitions[name]; d != nil {
-		if d.Network != nil && s.Allows(d.Network) == nil {
+		if d.Network != nil && s.Refuses(d) == nil {
 			return d.Network
 		}
 		return nil
@@ -85,6 +88,14 @@ func (s *State) described(name Name) *Network {
 		}
 	}
 	return nil
+}
+
+// Refuses is the error that a definition has no network, although it describes one.
+func (s *State) Refuses(d *NetworkDefinition) error {
+	if d.Overlaps != "" {
+		return errors.New(d.Overlaps)
+	}
+	return s.Allows(d.Network)
 }
 
 // Allows is the error that a network can't be beside the cluster's own, or that the operator does not let pods join the

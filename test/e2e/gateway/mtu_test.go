@@ -63,6 +63,57 @@ func (b bed) mtu(n *node.Node) {
 	}
 }
 
+// bothPort is the node port of a Service of the pods a and b.
+const bothPort = 30909
+
+const both = `
+apiVersion: v1
+kind: Service
+metadata: {name: both}
+spec:
+  type: NodePort
+  ipFamilyPolicy: RequireDualStack
+  selector: {app: both}
+  externalTrafficPolicy: %s
+  ports: [{protocol: UDP, port: 80, targetPort: 8080, nodePort: %d}]
+`
+
+// mtuOfService has a client outside send datagrams to a Service that are too large for its pods. It learns the MTU, and
+// all of them are answered then, by the pod of the gateway's node and, unless the policy forbids it, by the other.
+func (b bed) mtuOfService(n *node.Node) {
+	b.t.Helper()
+	outside := func(argv ...string) string {
+		b.t.Helper()
+		out, err := b.Outside.Run(b.t.Context(), argv...)
+		if err != nil {
+			b.t.Fatalf("%q on the host outside: %v: %s", argv, err, out)
+		}
+		return out
+	}
+	for _, policy := range []string{"Cluster", "Local"} {
+		machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
+		for i, p := range addrs(n) {
+			outside("ip", "route", "flush", "cache")
+			outside("ip", "-6", "route", "flush", "cache")
+			size, to := forPods-i*headroom6, netip.AddrPortFrom(p.Addr(), bothPort).String()
+			machines.Eventually(b.t, fmt.Sprintf("%d bytes to %s with policy %s", size, to, policy),
+				func(ctx context.Context) string {
+					const times = 20
+					out, err := b.Outside.Run(ctx, machines.Echo, "mirror", to, fmt.Sprint(times), fmt.Sprint(size))
+					if came := strings.Count(out, fmt.Sprintf("%d bytes\n", size)); err != nil || came != times {
+						return fmt.Sprintf("%d of %d came back: %v: %s", came, times, err, out)
+					}
+					return ""
+				})
+			out := outside("ip", "route", "get", p.Addr().String())
+			if !strings.Contains(out, fmt.Sprintf("mtu %d", podMTU)) {
+				b.t.Errorf("the client knows of no MTU of %d on the way to %s: %s", podMTU, to, out)
+			}
+		}
+	}
+	machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
+}
+
 // setMTU sets the MTU of the port that a node is connected to.
 func (b bed) setMTU(n *node.Node, mtu int) {
 	b.t.Helper()

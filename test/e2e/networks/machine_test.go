@@ -60,8 +60,46 @@ func pinging(t *testing.T, c *sandbox.Cluster, from string, to netip.Addr) *mach
 	return s
 }
 
+// freeze has a pod open connections to green-1 and to the pod peer, and takes them from the kernel, as the memory of a
+// virtual machine has them. The other ends notice nothing.
+func freeze(t *testing.T, c *sandbox.Cluster, pod string) (connections []string) {
+	t.Helper()
+	for to, link := range map[string]string{"green-1": "ovn-udn1", "peer": "net1"} {
+		for _, a := range on(t, c, "green", to, link) {
+			connections = append(connections, echo(t, c, pod, "freeze", netip.AddrPortFrom(a, 8080).String()))
+		}
+	}
+	return connections
+}
+
+// thaw has another pod of the same machine go on with connections.
+func thaw(t *testing.T, c *sandbox.Cluster, pod string, connections []string) {
+	t.Helper()
+	for _, connection := range connections {
+		if answer := echo(t, c, pod, "thaw", connection); !strings.HasPrefix(answer, "green-1 ") &&
+			!strings.HasPrefix(answer, "peer ") {
+			t.Errorf("%s goes on with %s, and gets %q", pod, connection, answer)
+		}
+	}
+}
+
+// echo runs the tests' client in the network of a pod of the tenant green.
+func echo(t *testing.T, c *sandbox.Cluster, pod string, args ...string) string {
+	t.Helper()
+	cmd, err := machines.EchoFrom(t.Context(), c, "green", pod, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s in pod %s: %v: %s", machines.Echo, args, pod, err, out)
+	}
+	return string(out)
+}
+
 // tryMachine has a virtual machine move from node to node, in a primary network and in another. Pods stand for the
-// machine: KubeVirt makes such pods, and here the test writes what KubeVirt would. Each answers by its own name.
+// machine: KubeVirt makes such pods, and here the test writes what KubeVirt would. Each answers by its own name. TCP
+// connections of the machine move with it.
 func tryMachine(t *testing.T, c *sandbox.Cluster) {
 	apply(t, c, fmt.Sprintf(claims, "vm")+vmPod("vm-1", "n1"), "green", "vm-1")
 	links := []string{"ovn-udn1", "net1"}
@@ -100,8 +138,10 @@ func tryMachine(t *testing.T, c *sandbox.Cluster) {
 		stream := pinging(t, c, "peer", to)
 		defer func() { t.Log("through two moves: ", stream) }()
 	}
+	frozen := freeze(t, c, "vm-1")
 	machines.Kubectl(t, c, "", "annotate", "pod", "-n", "green", "vm-3", arrived)
 	runsIn("vm-3")
+	thaw(t, c, "vm-3", frozen)
 	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -246,6 +246,7 @@ func tryVLAN(t *testing.T, c *sandbox.Cluster) {
 	serveOn(t, n2, "host100")
 	host := []netip.Addr{netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("2001:db8:100::f3")}
 	t.Run("policies", func(t *testing.T) { tryVLANPolicies(t, c, onHost(n2, "host100"), host) })
+	t.Run("virtual machines move", func(t *testing.T) { tryMachinesInVLAN(t, c, onHost(n2, "host100"), host) })
 	t.Run("another VLAN", func(t *testing.T) { tryOtherVLAN(t, c, n2, host) })
 }
 

@@ -29,7 +29,7 @@ func NetworkDefinition() Kind {
 }
 
 func decodeDefinition(u *unstructured.Unstructured) (*cluster.NetworkDefinition, []cluster.Problem) {
-	out := &cluster.NetworkDefinition{Name: NameOf(u), UID: string(u.GetUID()), Created: u.GetCreationTimestamp().Unix()}
+	out := &cluster.NetworkDefinition{Name: NameOf(u), UID: string(u.GetUID()), Created: createdAt(u)}
 	f := findingsOf(cluster.KindNetworkDefinition, u)
 	conf, _, err := unstructured.NestedString(u.Object, "spec", "config")
 	if err == nil {

@@ -26,7 +26,7 @@ func UserNetwork() Kind {
 
 // userNetworkOf is what the metadata and the status of an object of both kinds say.
 func userNetworkOf(u *unstructured.Unstructured) *cluster.UserNetwork {
-	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()), Created: u.GetCreationTimestamp().Unix(),
+	out := &cluster.UserNetwork{Name: NameOf(u), UID: string(u.GetUID()), Created: createdAt(u),
 		Deleting: u.GetDeletionTimestamp() != nil,
 		Observed: observedOf(u, cluster.TypeNetworkCreated, cluster.TypeNetworkAllocated,
 			cluster.TypeNetworkMapped)}

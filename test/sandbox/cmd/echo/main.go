@@ -7,6 +7,8 @@
 //	echo mirror HOST:PORT COUNT SIZE                asks that often over UDP, with SIZE bytes for as many
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
+//	echo freeze HOST:PORT                           asks on a TCP connection, and prints it, as one that moves
+//	echo thaw CONNECTION                            asks on it once more, also on another machine
 //	echo databases HOST:PORT                        tries what a stranger may at an OVSDB server
 //	echo cast GROUP:PORT WAIT                       sends the host name to a multicast group for that long
 //	echo listen GROUP:PORT WAIT                     listens for that long, and prints the names that it received
@@ -50,7 +52,7 @@ func main() {
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
 		"`crowd [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, " +
-		"`databases HOST:PORT`, `cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
+		"`freeze HOST:PORT`, `thaw CONNECTION`, `databases HOST:PORT`, `cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -97,6 +99,10 @@ func run(args []string) error {
 		})
 	case len(args) == 2 && args[0] == "stray":
 		return stray(args[1])
+	case len(args) == 2 && args[0] == "freeze":
+		return freeze(args[1], os.Stdout)
+	case len(args) == 2 && args[0] == "thaw":
+		return thaw(args[1], os.Stdout)
 	case len(args) == 2 && args[0] == "databases":
 		return databases(args[1])
 	case len(args) == 3 && (args[0] == "cast" || args[0] == "listen"):
