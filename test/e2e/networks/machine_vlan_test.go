@@ -46,7 +46,7 @@ func tryMachinesInVLAN(t *testing.T, c *sandbox.Cluster, host client, hostAddrs 
 	machines.Kubectl(t, c, moving, "apply", "-f", "-")
 	for machine, networks := range map[string]string{
 		"claimed": `[{"name": "moving", "ipam-claim-reference": "moving"}]`,
-		"chosen":  `[{"name": "bare", "mac": "0a:58:c0:00:02:4d", "ips": ["192.0.2.77/24", "2001:db8:100::4d/64"]}]`,
+		"chosen":  `[{"name": "bare", "mac": "02:00:c0:00:02:4d", "ips": ["192.0.2.77/24", "2001:db8:100::4d/64"]}]`,
 	} {
 		t.Run(machine, func(t *testing.T) { tryMachineInVLAN(t, c, machine, networks, host, hostAddrs) })
 	}
