@@ -140,7 +140,7 @@ export -f on_cluster
 
 # Tests that want no packet lost, and their packages. They have the machine for themselves: with another cluster beside
 # it, Open vSwitch's userspace datapath has to wait, and loses packets. Each day another one comes first, so that a
-# machine that is too slow for all leaves out others each day.
+# slow machine leaves out others each day.
 alone='^(Test.*NoPacket|TestAgentWithoutFiles|TestAgentKilledForItsMemory|TestPolicyLogs|TestChart|TestOpenvSwitch)$'
 alone+='|^(TestBothDatabasesLost|TestChaos|TestFlannel|TestTenants|TestUpgrade)$'
 alone() {

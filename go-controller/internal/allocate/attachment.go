@@ -243,7 +243,7 @@ func (u *update) missing(a cluster.Attachment) string {
 	case d.Network == nil:
 		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %s", name, d.Invalid)
 	case u.s.Networks[a.Network] == nil:
-		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %v", name, u.s.Refuses(d))
+		return fmt.Sprintf("NetworkAttachmentDefinition %s can't be used: %v", name, u.s.Allows(d.Network))
 	}
 	return ""
 }

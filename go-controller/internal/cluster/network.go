@@ -78,6 +78,14 @@ func ownNetwork(c config.Cluster) *Network {
 	return &Network{Name: names.Own, Subnets: c.Subnets, JoinSubnets: join, Hosts: true, Services: true}
 }
 
+// Ranges lists the ranges of the network's pods.
+func (n *Network) Ranges() (out []netip.Prefix) {
+	for _, s := range n.Subnets {
+		out = append(out, s.CIDR)
+	}
+	return out
+}
+
 // Router is the address of the network's router in the subnet of a node, or of all; ok is false where it has none.
 func (n *Network) Router(s netip.Prefix) (a netip.Addr, ok bool) {
 	if n.Topology != Layer3 && !n.Primary {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
@@ -20,7 +19,7 @@ type NetworkDefinition struct {
 	Foreign bool     // another plugin serves it
 	Invalid string   // why it can't be used; "" for one that can
 
-	Overlaps string // what the network overlaps of an older ServiceCIDR; "" for nothing. State.Resolve sets it.
+	Overlaps string // what the network overlaps of a ServiceCIDR; "" for nothing. State.Resolve sets it.
 }
 
 // Ref implements Object.
@@ -77,7 +76,7 @@ func (s *State) define(r Ref) {
 // described is the network that the objects of a name describe; nil when there is none.
 func (s *State) described(name Name) *Network {
 	if d := s.NetworkDefinitions[name]; d != nil {
-		if d.Network != nil && s.Refuses(d) == nil {
+		if d.Network != nil && s.Allows(d.Network) == nil {
 			return d.Network
 		}
 		return nil
@@ -88,14 +87,6 @@ func (s *State) described(name Name) *Network {
 		}
 	}
 	return nil
-}
-
-// Refuses is the error that a definition has no network, although it describes one.
-func (s *State) Refuses(d *NetworkDefinition) error {
-	if d.Overlaps != "" {
-		return errors.New(d.Overlaps)
-	}
-	return s.Allows(d.Network)
 }
 
 // Allows is the error that a network can't be beside the cluster's own, or that the operator does not let pods join the

@@ -12,9 +12,8 @@ import (
 
 // ServiceCIDR is ranges of ClusterIPs besides the configured ones (Kubernetes API, networking.k8s.io/v1 ServiceCIDR).
 type ServiceCIDR struct {
-	Name    string
-	Created int64          // creation time, Unix seconds: networks that are younger may not overlap it
-	CIDRs   []netip.Prefix // of either family, sorted
+	Name  string
+	CIDRs []netip.Prefix // of either family, sorted
 }
 
 // Ref implements Object.
@@ -23,7 +22,7 @@ func (c *ServiceCIDR) Ref() Ref { return Ref{KindServiceCIDR, Name{Name: c.Name}
 // Equal implements Object.
 func (c *ServiceCIDR) Equal(o Object) bool {
 	d, ok := o.(*ServiceCIDR)
-	return ok && c.Name == d.Name && c.Created == d.Created && slices.Equal(c.CIDRs, d.CIDRs)
+	return ok && c.Name == d.Name && slices.Equal(c.CIDRs, d.CIDRs)
 }
 
 // ServiceRanges lists all ranges of ClusterIPs, configured and from the API, sorted, each once.

@@ -7,26 +7,18 @@ import (
 	"slices"
 )
 
-// overlapped says which range of a ServiceCIDR a network overlaps that was created at a time; "" if there is none. Pods
-// of the network would not reach these Services, or not each other. A ServiceCIDR that is younger than the network does
-// not take it from its pods.
-func (s *State) overlapped(n *Network, created int64) string {
+// overlapped says which range of a ServiceCIDR a network overlaps; "" if there is none. The network is served all the
+// same: only its own pods are concerned, and a range that comes must not take a network from pods that run.
+func (s *State) overlapped(n *Network) string {
 	if n == nil {
 		return ""
 	}
 	fields := []struct {
 		name   string
 		ranges []netip.Prefix
-	}{{"subnets", nil}, {"joinSubnets", n.JoinSubnets}}
-	for _, subnet := range n.Subnets {
-		fields[0].ranges = append(fields[0].ranges, subnet.CIDR)
-	}
+	}{{"subnets", n.Ranges()}, {"joinSubnets", n.JoinSubnets}}
 	for _, name := range slices.Sorted(maps.Keys(s.ServiceCIDRs)) {
-		c := s.ServiceCIDRs[name]
-		if c.Created > created {
-			continue
-		}
-		for _, services := range c.CIDRs {
+		for _, services := range s.ServiceCIDRs[name].CIDRs {
 			for _, field := range fields {
 				for _, r := range field.ranges {
 					if r.Overlaps(services) {
@@ -41,7 +33,7 @@ func (s *State) overlapped(n *Network, created int64) string {
 
 // resolve is the definition with what its network overlaps now.
 func (d *NetworkDefinition) resolve(s *State) Object {
-	overlaps := s.overlapped(d.Network, d.Created)
+	overlaps := s.overlapped(d.Network)
 	if overlaps == d.Overlaps {
 		return d
 	}
@@ -52,7 +44,7 @@ func (d *NetworkDefinition) resolve(s *State) Object {
 
 // resolve is the object with what its network overlaps now.
 func (u *UserNetwork) resolve(s *State) Object {
-	overlaps := s.overlapped(u.Network, u.Created)
+	overlaps := s.overlapped(u.Network)
 	if overlaps == u.Overlaps {
 		return u
 	}

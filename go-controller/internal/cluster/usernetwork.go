@@ -23,7 +23,7 @@ type UserNetwork struct {
 	Finalizers string
 	Protected  bool // the master's finalizer is among them
 
-	Overlaps string // what the network overlaps of an older ServiceCIDR; "" for nothing. State.Resolve sets it.
+	Overlaps string // what the network overlaps of a ServiceCIDR; "" for nothing. State.Resolve sets it.
 }
 
 // Reasons of Problems with UserDefinedNetworks.
@@ -96,9 +96,6 @@ func (s *State) RefusesUserNetwork(u *UserNetwork) (reason, why string) {
 	}
 	if err := s.Allows(u.Network); err != nil {
 		return reasonRefused, err.Error()
-	}
-	if u.Overlaps != "" {
-		return reasonRefused, u.Overlaps
 	}
 	return "", ""
 }

@@ -30,9 +30,9 @@ func (f DenyingFlow) ToPods() bool { return f.Table >= firstEgressTable }
 //	cookie=0x5e, duration=7s, table=48, n_packets=3, n_bytes=222, idle_age=1, priority=1000,
 //	reg8=0x20000/0x20000,metadata=0x1 actions=load:0->OXM_OF_PKT_REG4[48],load:0->OXM_OF_PKT_REG4[49]
 //
-// It sets registers back, and sends the packet nowhere.
+// It sets registers back, and sends the packet nowhere. Somebody may have OVN sample what it drops.
 var denyingLine = regexp.MustCompile(`table=(\d+), n_packets=(\d+), .* (\S*` + deniedPackets + `\S*) ` +
-	`actions=(?:drop|(?:,?(?:load|set_field):[^,]+)+)$`)
+	`actions=(?:drop|(?:,?(?:(?:load|set_field):[^,]+|sample\([^)]*\)))+)$`)
 
 // DeniedPackets counts, for each flow of the bridge, the packets that ACLs have denied. The bridge is that of OVN. A
 // flow counts from zero when ovn-controller or ovs-vswitchd has made it anew.

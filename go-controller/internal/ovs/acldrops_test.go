@@ -21,7 +21,8 @@ func TestDeniedPackets(t *testing.T) {
 		"table=0,arp actions=load:0x5->OXM_OF_METADATA[],load:0x10000->NXM_NX_REG8[],resubmit(,18)",
 		"table=18,priority=1000,reg8=0x20000/0x20000,metadata=0x5 " +
 			"actions=load:0->OXM_OF_PKT_REG4[48],load:0->OXM_OF_PKT_REG4[49],load:0->OXM_OF_PKT_REG4[50]",
-		"table=49,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=drop",
+		"table=49,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=load:0->OXM_OF_PKT_REG4[48]," +
+			"sample(probability=1,collector_set_id=1,obs_domain_id=2,obs_point_id=3)",
 		"table=18,priority=1000,reg8=0x10000/0x10000,metadata=0x5 actions=resubmit(,19)",
 		"table=20,priority=1000,reg8=0x20000/0x20000,metadata=0x5 actions=load:0->OXM_OF_PKT_REG4[48],resubmit(,21)",
 		"table=18,priority=10 actions=drop",

@@ -100,7 +100,7 @@ func claims() group {
 	return group{"Claims that keep addresses", []string{"kubevirt.go"}, "", []behaviour{
 		{"a pod made anew on another node has its addresses: layer2", proved(kept, whole)},
 		{"a pod made anew on another node has its addresses: primary network", proved(kept)},
-		{"a pod made anew on another node has its addresses: localnet", untried("It is tried with layer2.", whole)},
+		{"a pod made anew on another node has its addresses: localnet", proved(secondary("VLAN/virtual machines move"))},
 		{"a pod made anew that asks for addresses and a MAC has its addresses",
 			proved(unit("allocate/machine_test.go", "TestClaimOfChosenAddresses"))},
 		{"a second pod that asks for an address that is taken waits", proved(asked)},
@@ -118,7 +118,6 @@ func claims() group {
 func virtualMachines() group {
 	moved := primary("a virtual machine moves")
 	without := unit("allocate/machine_test.go", "TestMachineMovesWithoutSubnets")
-	const alive = "In the tests, pods stand for machines. They keep no connections."
 	const dhcp = "OVN answers no DHCP and sends no router advertisements here. A machine has to know its addresses."
 	return group{"Virtual machines", []string{"kubevirt.go"}, "", []behaviour{
 		{"machines keep their addresses while they move: layer2", proved(moved)},
@@ -126,9 +125,9 @@ func virtualMachines() group {
 		{"machines keep them when the move fails", proved(moved)},
 		{"machines keep addresses that they have chosen in a primary network", untried("The claim keeps chosen ones as it "+
 			"keeps others.", moved)},
-		{"machines keep them in a localnet network, with and without `subnets`", untried("Packets are tried in layer2.",
-			moved, without)},
-		{"machines keep connections while they move", untried(alive, moved)},
+		{"machines keep them in a localnet network, with and without `subnets`",
+			proved(secondary("VLAN/virtual machines move"), without)},
+		{"machines keep connections while they move", proved(moved)},
 		{"machines keep addresses while they move in the cluster's own network",
 			notServed("Virtual machines have no support of their own.", comingPage)},
 		{"machines keep addresses while they move in a network with EVPN", notServed("There is no EVPN.", comingPage)},

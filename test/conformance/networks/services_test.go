@@ -59,10 +59,10 @@ func otherServices() group {
 func loadBalancers() group {
 	every, local, portless := everyService(), fromOutside("externalTrafficPolicy Local"),
 		fromOutside("further/without node ports")
-	const path = "Gateways tell senders the MTU of pods. It is tried without a Service."
+	path := inE2E("gateway/gateway_test.go", "TestGateway", "clients of a Service learn the MTU")
 	return group{"Services: load balancers' addresses", []string{"service.go"}, "", []behaviour{
-		{"the Service still answers when a link on the way has a smaller MTU", untried(path)},
-		{"the sender learns the MTU, and all endpoints are reached", untried(path)},
+		{"the Service still answers when a link on the way has a smaller MTU", proved(path)},
+		{"the sender learns the MTU, and all endpoints are reached", proved(path)},
 		{"policy Local: endpoints of the node answer", proved(local, every)},
 		{"policy Local without node ports", proved(portless,
 			unit("translate/service/model_trace_test.go", "TestOVNTraceAgrees"))},

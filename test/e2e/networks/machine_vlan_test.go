@@ -90,4 +90,11 @@ func tryMachineInVLAN(t *testing.T, c *sandbox.Cluster, machine, networks string
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "shop", first, "--timeout=60s")
 	runsIn(second)
 	machines.Kubectl(t, c, "", "delete", "pod", "-n", "shop", second, "--timeout=60s")
+	// The machine ended. It starts anew on the other node.
+	third := machine + "-3"
+	if now := start(third, "n1"); fmt.Sprint(now) != fmt.Sprint(has) {
+		t.Errorf("the machine that starts anew has %v, want %v", now, has)
+	}
+	runsIn(third, inPod("shop", third))
+	machines.Kubectl(t, c, "", "delete", "pod", "-n", "shop", third, "--timeout=60s")
 }

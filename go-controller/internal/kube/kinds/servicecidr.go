@@ -10,7 +10,7 @@ import (
 )
 
 func decodeServiceCIDR(c *networkingv1.ServiceCIDR) (*cluster.ServiceCIDR, []cluster.Problem) {
-	out, f := &cluster.ServiceCIDR{Name: c.Name, Created: createdAt(c)}, findingsOf(cluster.KindServiceCIDR, c)
+	out, f := &cluster.ServiceCIDR{Name: c.Name}, findingsOf(cluster.KindServiceCIDR, c)
 	for i, text := range c.Spec.CIDRs {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {

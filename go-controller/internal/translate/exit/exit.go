@@ -269,11 +269,7 @@ const unasked = "(!ct.trk || (!ct.rpl && !ct.dnat))"
 // within lists the ranges of a family that only the network's pods and exits have: its policies take a source there for
 // one of them.
 func (r exitRows) within(f names.Family) (out []string) {
-	ranges := slices.Clone(r.network.JoinSubnets)
-	for _, c := range r.network.Subnets {
-		ranges = append(ranges, c.CIDR)
-	}
-	for _, p := range ranges {
+	for _, p := range slices.Concat(r.network.JoinSubnets, r.network.Ranges()) {
 		if names.FamilyOf(p.Addr().Is4()) == f {
 			out = append(out, p.String())
 		}

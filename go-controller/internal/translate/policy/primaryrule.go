@@ -23,12 +23,8 @@ func (a ruleACLs) notInNetwork(f names.Family, sets []string) string {
 	if network == nil {
 		return match
 	}
-	var inside []netip.Prefix
-	for _, s := range network.Subnets {
-		inside = append(inside, s.CIDR)
-	}
 	var rest []string
-	for _, p := range ipnet.Minus(translate.Anywhere(f == names.IPv4), inside) {
+	for _, p := range ipnet.Minus(translate.Anywhere(f == names.IPv4), network.Ranges()) {
 		rest = append(rest, p.String())
 	}
 	return match + " && " + a.peers(f, rest...)

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/go-controller/internal/cluster"
@@ -28,10 +29,14 @@ func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 // drop them, too (policies). But by then connection tracking has an entry with the ClusterIP as the destination: a UDP
 // client that keeps its source port would never get a backend that is added later.
 //
-// The same holds in a primary network, where the exit would drop them. What the exits' load balancers take passes: the
-// match has ranges without it. An ACL that allows it would have the switch track all connections, also in a network
-// without services.
-func noBackend(m translate.Maker, s *cluster.State, passes []netip.Prefix, in nb.Slot) []nb.Row {
+// The same holds in a primary network n, where the exit would drop them. What the exits' load balancers take passes,
+// and so do the network's own ranges, which may overlap those of Services: the match has ranges without them. An ACL
+// that allows them would have the switch track all connections, also in a network without services.
+func noBackend(m translate.Maker, s *cluster.State, n *cluster.Network, in nb.Slot) []nb.Row {
+	var passes []netip.Prefix
+	if n != nil {
+		passes = slices.Concat(s.ExitAddresses(), n.Ranges())
+	}
 	var either []string
 	for _, p := range s.ServiceRanges() {
 		var rest []string

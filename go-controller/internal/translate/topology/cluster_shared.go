@@ -26,7 +26,7 @@ func sharedSwitch(m translate.Maker, s *cluster.State, n *cluster.Network) ([]nb
 	}
 	if n.Primary {
 		routed, err := sharedRouter(m, s, n)
-		dropped := noBackend(m, s, s.ExitAddresses(), m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "acls"))
+		dropped := noBackend(m, s, n, m.In(nbdb.LogicalSwitchTable, names.RoleSwitch, "acls"))
 		return slices.Concat(rows, dropped, lbGroups(m, n), routed), err
 	}
 	if n.Topology != cluster.Localnet {

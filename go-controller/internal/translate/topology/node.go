@@ -122,7 +122,7 @@ func (t Node) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 	if !network.Hosts {
 		out.Rows = append(out.Rows, spoofGuard(r.Maker, r.inSwitch("acls")))
 		if network.Primary {
-			out.Rows = append(out.Rows, noBackend(r.Maker, s, s.ExitAddresses(), r.inSwitch("acls"))...)
+			out.Rows = append(out.Rows, noBackend(r.Maker, s, network, r.inSwitch("acls"))...)
 		}
 		return out, nil
 	}

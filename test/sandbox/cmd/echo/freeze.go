@@ -50,7 +50,7 @@ const (
 )
 
 // freezeTimeout bounds everything that a connection is waited for.
-const freezeTimeout = 5 * time.Second
+const freezeTimeout = 10 * time.Second
 
 // freeze opens a connection, asks a question on it, and prints the connection. The kernel forgets it then, without a
 // word to the other end.
