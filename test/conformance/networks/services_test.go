@@ -59,7 +59,7 @@ func otherServices() group {
 func loadBalancers() group {
 	every, local, portless := everyService(), fromOutside("externalTrafficPolicy Local"),
 		fromOutside("further/without node ports")
-	path := inE2E("gateway/gateway_test.go", "TestGateway", "clients of a Service learn the MTU")
+	path := inE2E("gateway/gateway_test.go", "TestGateway", "Services and the MTU")
 	return group{"Services: load balancers' addresses", []string{"service.go"}, "", []behaviour{
 		{"the Service still answers when a link on the way has a smaller MTU", proved(path)},
 		{"the sender learns the MTU, and all endpoints are reached", proved(path)},

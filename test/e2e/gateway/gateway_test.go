@@ -88,7 +88,7 @@ func TestGateway(t *testing.T) {
 	t.Run("flows that are removed come back", func(t *testing.T) { bed{b.Cluster, t}.flowsComeBack(n1) })
 	t.Run("a service whose endpoint is outside", func(t *testing.T) { bed{b.Cluster, t}.endpointElsewhere() })
 	t.Run("senders of too large packets learn the MTU", func(t *testing.T) { bed{b.Cluster, t}.mtu(n1) })
-	t.Run("clients of a Service learn the MTU", func(t *testing.T) { bed{b.Cluster, t}.mtuOfService(n1) })
+	t.Run("Services and the MTU", func(t *testing.T) { bed{b.Cluster, t}.mtuOfService(n1) })
 	t.Run("by hand there is nothing to do", func(t *testing.T) { bed{b.Cluster, t}.byHand(n1) })
 	t.Run("a gateway by hand, of a Node of Kubernetes", func(t *testing.T) { bed{b.Cluster, t}.gatewayByHand(n1, n2) })
 	t.Run("another gateway, and none", func(t *testing.T) {
