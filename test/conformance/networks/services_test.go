@@ -61,8 +61,7 @@ func loadBalancers() group {
 		fromOutside("further/without node ports")
 	path := inE2E("gateway/gateway_test.go", "TestGateway", "Services and the MTU")
 	return group{"Services: load balancers' addresses", []string{"service.go"}, "", []behaviour{
-		{"the Service still answers when a link on the way has a smaller MTU", untried("The client learns it. OVN before " +
-			"26.03 loses fragmented UDP datagrams that begin a flow to a Service.")},
+		{"the Service still answers when a link on the way has a smaller MTU", proved(path)},
 		{"the sender learns the MTU, and all endpoints are reached", proved(path)},
 		{"policy Local: endpoints of the node answer", proved(local, every)},
 		{"policy Local without node ports", proved(portless,

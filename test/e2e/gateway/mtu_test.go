@@ -13,10 +13,13 @@ import (
 // The sandbox's pods have an MTU of 1400, its NICs have 1500.
 const (
 	podMTU    = 1400
+	nicMTU    = 1500
 	smallMTU  = 1300
-	forPods   = 1450 - 28 // UDP over IPv4, a little more over IPv6: too large for pods, but not for NICs
-	forSmall  = 1350 - 28 // too large for the small MTU, but not for pods
-	headroom6 = 20        // an IPv6 header is that much longer
+	headroom6 = 20 // an IPv6 header is that much longer
+
+	udpHeaders = 28                // over IPv4
+	forPods    = 1450 - udpHeaders // too large for pods, but not for NICs
+	forSmall   = 1350 - udpHeaders // too large for the small MTU, but not for pods
 )
 
 // mirror sends datagrams from a pod to the host outside, which sends them back, until one returns complete.
@@ -50,14 +53,14 @@ func (b bed) mtu(n *node.Node) {
 	// The external network accepts smaller packets than pods send: the NIC of the gateway's switch silently drops larger
 	// ones.
 	b.setMTU(n, smallMTU)
-	defer b.setMTU(n, 1500)
+	defer b.setMTU(n, nicMTU)
 	if out, err := b.Kubectl(b.t.Context(), "exec", "a", "--", machines.EchoInPod, "mirror",
 		netip.AddrPortFrom(families().Outside()[0].Addr(), 8080).String(), "3",
 		fmt.Sprint(forSmall)).CombinedOutput(); err == nil {
 		b.t.Errorf("packets are not dropped that should be, so that nothing is proved here: %s", out)
 	}
-	machines.Run(b.t, n, "ovs-vsctl", "set", "interface", node.PhysicalBridge, fmt.Sprintf("mtu_request=%d", smallMTU))
-	defer machines.Run(b.t, n, "ovs-vsctl", "clear", "interface", node.PhysicalBridge, "mtu_request")
+	b.requestMTU(n, smallMTU)
+	defer b.requestMTU(n, nicMTU)
 	for i, outside := range families().Outside() {
 		b.mirror("a", outside.Addr(), forSmall-i*headroom6)
 	}
@@ -74,49 +77,86 @@ spec:
   type: NodePort
   ipFamilyPolicy: RequireDualStack
   selector: {app: both}
-  externalTrafficPolicy: %s
-  ports: [{protocol: UDP, port: 80, targetPort: 8080, nodePort: %d}]
+  externalTrafficPolicy: %[1]s
+  ports:
+  - {name: u, protocol: UDP, port: 80, targetPort: 8080, nodePort: %[2]d}
+  - {name: t, port: 80, targetPort: 8080, nodePort: %[2]d}
 `
 
 // mtuOfService has a client outside send datagrams to a Service that are too large for its pods. The client learns the
-// MTU. Those of exactly that size are all answered, whichever pod they go to. Older releases of OVN lose larger ones: see
-// package services about fragments.
+// MTU. Those of exactly that size are all answered, whichever pod they go to. Older releases of OVN lose larger ones:
+// see package services about fragments. Over TCP, pods learn the MTU of a smaller link.
 func (b bed) mtuOfService(n *node.Node) {
 	b.t.Helper()
-	outside := func(argv ...string) string {
-		b.t.Helper()
-		out, err := b.Outside.Run(b.t.Context(), argv...)
-		if err != nil {
-			b.t.Fatalf("%q on the host outside: %v: %s", argv, err, out)
-		}
-		return out
-	}
 	for _, policy := range []string{"Cluster", "Local"} {
 		machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
 		for i, p := range addrs(n) {
-			outside("ip", "route", "flush", "cache")
-			outside("ip", "-6", "route", "flush", "cache")
-			mirror := func(ctx context.Context, size, times int) (string, error) {
-				return b.Outside.Run(ctx, machines.Echo, "mirror", netip.AddrPortFrom(p.Addr(), bothPort).String(),
-					fmt.Sprint(times), fmt.Sprint(size-i*headroom6))
-			}
-			machines.Eventually(b.t, fmt.Sprintf("the client learns the MTU to %s, policy %s", p.Addr(), policy),
+			b.learns(p.Addr(), forPods-i*headroom6)
+			b.returns(p.Addr(), podMTU-udpHeaders-i*headroom6)
+		}
+		b.setMTU(n, smallMTU)
+		b.requestMTU(n, smallMTU)
+		for _, p := range addrs(n) {
+			machines.Eventually(b.t, fmt.Sprintf("the client loads from %s, policy %s", p.Addr(), policy),
 				func(ctx context.Context) string {
-					_, _ = mirror(ctx, forPods, 1) // lost, or sent again in fragments
-					out := outside("ip", "route", "get", p.Addr().String())
-					if !strings.Contains(out, fmt.Sprintf("mtu %d", podMTU)) {
-						return "got " + out
+					to := netip.AddrPortFrom(p.Addr(), bothPort).String()
+					if out, err := b.Outside.Run(ctx, machines.Echo, "load", to, "100000"); err != nil {
+						return fmt.Sprintf("%v: %s", err, out)
 					}
 					return ""
 				})
-			const times = 20
-			out, err := mirror(b.t.Context(), podMTU-28, times)
-			if came := strings.Count(out, " bytes\n"); err != nil || came != times {
-				b.t.Errorf("to %s, policy %s: %d of %d datagrams came back: %v: %s", p.Addr(), policy, came, times, err, out)
-			}
 		}
+		b.requestMTU(n, nicMTU)
+		b.setMTU(n, nicMTU)
 	}
 	machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
+}
+
+// learns has the client send datagrams until it knows the MTU of pods on the way to a Service.
+func (b bed) learns(to netip.Addr, size int) {
+	b.t.Helper()
+	for _, family := range []string{"-4", "-6"} {
+		if out, err := b.Outside.Run(b.t.Context(), "ip", family, "route", "flush", "cache"); err != nil {
+			b.t.Fatalf("forgetting what the host outside has learned: %v: %s", err, out)
+		}
+	}
+	machines.Eventually(b.t, "the client learns the MTU to "+to.String(), func(ctx context.Context) string {
+		_, _ = b.Outside.Run(ctx, machines.Echo, "mirror", netip.AddrPortFrom(to, bothPort).String(), "1",
+			fmt.Sprint(size)) // lost, or sent again in fragments
+		out, err := b.Outside.Run(ctx, "ip", "route", "get", to.String())
+		if err != nil || !strings.Contains(out, fmt.Sprintf("mtu %d", podMTU)) {
+			return fmt.Sprintf("%v: got %s", err, out)
+		}
+		return ""
+	})
+}
+
+// returns has the client send datagrams to a Service, which all come back.
+func (b bed) returns(to netip.Addr, size int) {
+	b.t.Helper()
+	const times = 20
+	machines.Eventually(b.t, fmt.Sprintf("datagrams of %d bytes return from %s", size, to),
+		func(ctx context.Context) string {
+			out, err := b.Outside.Run(ctx, machines.Echo, "mirror", netip.AddrPortFrom(to, bothPort).String(),
+				fmt.Sprint(times), fmt.Sprint(size))
+			if came := strings.Count(out, " bytes\n"); err != nil || came != times {
+				return fmt.Sprintf("%d of %d did: %v: %s", came, times, err, out)
+			}
+			return ""
+		})
+}
+
+// requestMTU sets the MTU of a gateway's bridge, and waits until the gateway router tells it.
+func (b bed) requestMTU(n *node.Node, mtu int) {
+	b.t.Helper()
+	machines.Run(b.t, n, "ovs-vsctl", "set", "interface", node.PhysicalBridge, fmt.Sprintf("mtu_request=%d", mtu))
+	machines.Eventually(b.t, fmt.Sprintf("gateway %s tells MTU %d", n.Spec.Name, mtu), func(ctx context.Context) string {
+		out, err := b.NBCtl(ctx, "--bare", "--columns=options", "list", "Logical_Router_Port", "rtoe-GR_"+n.Spec.Name)
+		if err != nil || !strings.Contains(out, fmt.Sprintf("gateway_mtu=%d", mtu)) {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
 }
 
 // setMTU sets the MTU of the port that a node is connected to.

@@ -5,6 +5,7 @@
 //	echo questions [WAIT]                           asks all lines "tcp|udp|sctp HOST:PORT" of its input, 64 at a time
 //	echo crowd [WAIT]                               opens connections for all lines "tcp|udp HOST:PORT", then asks
 //	echo mirror HOST:PORT COUNT SIZE                asks that often over UDP, with SIZE bytes for as many
+//	echo load HOST:PORT SIZE                        asks for that many bytes over TCP
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
 //	echo freeze HOST:PORT                           asks on a TCP connection, and prints it, as one that moves
@@ -51,8 +52,9 @@ func main() {
 
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
-		"`crowd [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, `stray ADDRESS`, " +
-		"`freeze HOST:PORT`, `thaw CONNECTION`, `databases HOST:PORT`, `cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
+		"`crowd [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `load HOST:PORT SIZE`, `flood HOST:PORT COUNT SIZE`, " +
+		"`stray ADDRESS`, `freeze HOST:PORT`, `thaw CONNECTION`, `databases HOST:PORT`, " +
+		"`cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
 	switch {
 	case len(args) == 1 && args[0] == "serve":
 		return serve("8080")
@@ -82,21 +84,9 @@ func run(args []string) error {
 		}
 		return askAll(os.Stdin, os.Stdout, wait)
 	case len(args) == 4 && (args[0] == "flood" || args[0] == "mirror"):
-		count, err := strconv.Atoi(args[2])
-		if err != nil || count < 1 {
-			return fmt.Errorf("count %q: want a positive number", args[2])
-		}
-		size, err := strconv.Atoi(args[3])
-		if err != nil || size < 1 || size > maxDatagram {
-			return fmt.Errorf("size %q: want 1 to %d", args[3], maxDatagram)
-		}
-		if args[0] == "flood" {
-			return flood(args[1], count, size)
-		}
-		return asked(args[1], count, time.Second, func(ctx context.Context) (string, error) {
-			answer, err := exchange(ctx, dialer().DialContext, args[1], bytes.Repeat([]byte{mirrored}, size))
-			return fmt.Sprint(len(answer), " bytes"), err
-		})
+		return datagrams(args)
+	case len(args) == 3 && args[0] == "load":
+		return load(args[1], args[2], os.Stdout)
 	case len(args) == 2 && args[0] == "stray":
 		return stray(args[1])
 	case len(args) == 2 && args[0] == "freeze":
@@ -110,6 +100,25 @@ func run(args []string) error {
 	default:
 		return usage
 	}
+}
+
+// datagrams runs flood or mirror.
+func datagrams(args []string) error {
+	count, err := strconv.Atoi(args[2])
+	if err != nil || count < 1 {
+		return fmt.Errorf("count %q: want a positive number", args[2])
+	}
+	size, err := strconv.Atoi(args[3])
+	if err != nil || size < 1 || size > maxDatagram {
+		return fmt.Errorf("size %q: want 1 to %d", args[3], maxDatagram)
+	}
+	if args[0] == "flood" {
+		return flood(args[1], count, size)
+	}
+	return asked(args[1], count, time.Second, func(ctx context.Context) (string, error) {
+		answer, err := exchange(ctx, dialer().DialContext, args[1], bytes.Repeat([]byte{mirrored}, size))
+		return fmt.Sprint(len(answer), " bytes"), err
+	})
 }
 
 // waitOf is the time to wait for an answer, by the last argument of a command if it is there.
@@ -159,9 +168,7 @@ func serve(port string) error {
 	go func() {
 		failed <- (&http.Server{
 			Addr: ":" + port, ReadHeaderTimeout: 10 * time.Second,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr)
-			}),
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, name) }),
 		}).ListenAndServe()
 	}()
 	return <-failed
@@ -264,7 +271,7 @@ func flood(address string, count, size int) error {
 
 func fetch(ctx context.Context, open dial, address string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: open}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
 	if err != nil {
 		return "", err
 	}
