@@ -88,38 +88,62 @@ spec:
 // see package services about fragments. Over TCP, pods learn the MTU of a smaller link.
 func (b bed) mtuOfService(n *node.Node) {
 	b.t.Helper()
-	for _, policy := range []string{"Cluster", "Local"} {
-		machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
-		for i, p := range addrs(n) {
-			b.learns(p.Addr(), forPods-i*headroom6)
-			b.returns(p.Addr(), podMTU-udpHeaders-i*headroom6)
+	each := func(do func(to netip.Addr, header int)) {
+		for _, policy := range []string{"Cluster", "Local"} {
+			machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
+			for i, p := range addrs(n) {
+				do(p.Addr(), udpHeaders+i*headroom6)
+			}
 		}
-		b.setMTU(n, smallMTU)
-		b.requestMTU(n, smallMTU)
-		for _, p := range addrs(n) {
-			machines.Eventually(b.t, fmt.Sprintf("the client loads from %s, policy %s", p.Addr(), policy),
-				func(ctx context.Context) string {
-					to := netip.AddrPortFrom(p.Addr(), bothPort).String()
-					if out, err := b.Outside.Run(ctx, machines.Echo, "load", to, "100000"); err != nil {
-						return fmt.Sprintf("%v: %s", err, out)
-					}
-					return ""
-				})
-		}
-		b.requestMTU(n, nicMTU)
-		b.setMTU(n, nicMTU)
 	}
+	each(func(to netip.Addr, header int) {
+		b.learns(to, forPods+udpHeaders-header)
+		b.returns(to, podMTU-header)
+	})
+	b.setMTU(n, smallMTU)
+	b.requestMTU(n, smallMTU)
+	each(func(to netip.Addr, _ int) { b.loads(to) })
+	b.requestMTU(n, nicMTU)
+	b.setMTU(n, nicMTU)
 	machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
+}
+
+// forget has the host outside and the pods forget the MTUs that they have learned: pods would send fragments.
+func (b bed) forget() {
+	b.t.Helper()
+	for _, family := range []string{"-4", "-6"} {
+		flush := []string{"ip", family, "route", "flush", "cache"}
+		if out, err := b.Outside.Run(b.t.Context(), flush...); err != nil {
+			b.t.Fatalf("%q on the host outside: %v: %s", flush, err, out)
+		}
+		for _, pod := range []string{"a", "b"} {
+			cmd, err := b.PodNetworkCommand(b.t.Context(), "default", pod, flush...)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				b.t.Fatalf("%q in pod %s: %v: %s", flush, pod, err, out)
+			}
+		}
+	}
+}
+
+// loads has the client load more from a Service than fits one packet.
+func (b bed) loads(from netip.Addr) {
+	b.t.Helper()
+	machines.Eventually(b.t, "the client loads from "+from.String(), func(ctx context.Context) string {
+		out, err := b.Outside.Run(ctx, machines.Echo, "load", netip.AddrPortFrom(from, bothPort).String(), "100000")
+		if err != nil {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
 }
 
 // learns has the client send datagrams until it knows the MTU of pods on the way to a Service.
 func (b bed) learns(to netip.Addr, size int) {
 	b.t.Helper()
-	for _, family := range []string{"-4", "-6"} {
-		if out, err := b.Outside.Run(b.t.Context(), "ip", family, "route", "flush", "cache"); err != nil {
-			b.t.Fatalf("forgetting what the host outside has learned: %v: %s", err, out)
-		}
-	}
+	b.forget()
 	machines.Eventually(b.t, "the client learns the MTU to "+to.String(), func(ctx context.Context) string {
 		_, _ = b.Outside.Run(ctx, machines.Echo, "mirror", netip.AddrPortFrom(to, bothPort).String(), "1",
 			fmt.Sprint(size)) // lost, or sent again in fragments
