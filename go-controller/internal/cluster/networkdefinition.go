@@ -18,8 +18,6 @@ type NetworkDefinition struct {
 	Network *Network // that it describes; nil if another plugin serves it, or it can't be used
 	Foreign bool     // another plugin serves it
 	Invalid string   // why it can't be used; "" for one that can
-
-	Overlaps string // what the network overlaps of a ServiceCIDR; "" for nothing. State.Resolve sets it.
 }
 
 // Ref implements Object.
@@ -29,7 +27,7 @@ func (d *NetworkDefinition) Ref() Ref { return Ref{KindNetworkDefinition, d.Name
 func (d *NetworkDefinition) Equal(o Object) bool {
 	e, ok := o.(*NetworkDefinition)
 	return ok && d.Name == e.Name && d.UID == e.UID && d.Created == e.Created && d.Foreign == e.Foreign &&
-		d.Invalid == e.Invalid && d.Overlaps == e.Overlaps && sameNetwork(d.Network, e.Network)
+		d.Invalid == e.Invalid && sameNetwork(d.Network, e.Network)
 }
 
 // sameNetwork is true when both are nil, or say the same.

@@ -22,8 +22,6 @@ type UserNetwork struct {
 	// Finalizers is metadata.finalizers as JSON, letter by letter; "" when there are none.
 	Finalizers string
 	Protected  bool // the master's finalizer is among them
-
-	Overlaps string // what the network overlaps of a ServiceCIDR; "" for nothing. State.Resolve sets it.
 }
 
 // Reasons of Problems with UserDefinedNetworks.
@@ -60,7 +58,7 @@ func (u *UserNetwork) Equal(o Object) bool {
 	v, ok := o.(*UserNetwork)
 	return ok && u.Name == v.Name && u.UID == v.UID && u.Created == v.Created && u.Invalid == v.Invalid &&
 		sameNetwork(u.Network, v.Network) && sameSelector(u.Selects, v.Selects) && u.Deleting == v.Deleting &&
-		u.Finalizers == v.Finalizers && u.Overlaps == v.Overlaps
+		u.Finalizers == v.Finalizers
 }
 
 func sameSelector(a, b *LabelSelector) bool {
@@ -122,11 +120,10 @@ func ownsDeclared(owner names.Kind, name string, shared bool) bool {
 	return owner == names.KindCluster && rest == names.UserOwner && shared == (namespace == "")
 }
 
-// asking is an object of which other objects say a part: which networks its names mean, or what its network overlaps.
-// The place of those that name networks is in State.asking.
+// asking is an object that names networks. Which ones it means, other objects say. Its place is in State.asking.
 type asking interface {
 	Object
-	// resolve is the object with what others say of it now; itself when it has that already.
+	// resolve is the object with the networks that its names mean; itself when it has these already.
 	resolve(s *State) Object
 }
 
@@ -203,8 +200,6 @@ func (p *MultiNetworkPolicy) resolve(s *State) Object {
 func (s *State) Resolved(changed Ref) (out []Object) {
 	var namespaces []string
 	switch {
-	case changed.Kind == KindServiceCIDR:
-		return s.resolvedNetworks()
 	case changed.Kind == KindClusterUserNetwork:
 		for _, all := range s.asking {
 			namespaces = slices.AppendSeq(namespaces, maps.Keys(all))

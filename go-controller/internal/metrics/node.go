@@ -56,8 +56,9 @@ func NewNode(r prometheus.Registerer) *Node {
 		Drops: newTotals(r, "datapath_drops_total", "Packets that ovs-vswitchd dropped and should not have, by "+
 			"its coverage counter. Those that a policy drops are not in it.", "reason"),
 		ACLDrops: f.counters("acl_drops_total", "Packets that ACLs dropped on the node since the agent started, by "+
-			"direction: egress (from pods) or ingress (to pods). Beside what policies deny, this is multicast that is not "+
-			"allowed, ClusterIPs without endpoints, and packets of no known connection. Not with OVN 23.03.", "direction"),
+			"direction: egress (from pods) or ingress (to pods). Besides what policies deny, this includes multicast that "+
+			"is not allowed, ClusterIPs without endpoints, and packets of no known connection. Not with OVN 23.03.",
+			"direction"),
 		HealthPortsFailed: f.gauge("node_health_check_node_ports_failed",
 			"healthCheckNodePorts of services on which the agent cannot listen."),
 		GatewayOut: f.gauge("node_gateway_out_of_service",

@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/northbound-net/northbound/test/e2e/machines"
@@ -88,10 +90,16 @@ spec:
 // see package services about fragments. Over TCP, pods learn the MTU of a smaller link.
 func (b bed) mtuOfService(n *node.Node) {
 	b.t.Helper()
+	defer func() {
+		b.requestMTU(n, nicMTU)
+		b.setMTU(n, nicMTU)
+		machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
+	}()
 	each := func(do func(to netip.Addr, header int)) {
-		for _, policy := range []string{"Cluster", "Local"} {
+		for policy, pods := range map[string][]string{"Cluster": {"a", "b"}, "Local": {"a"}} {
 			machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
 			for i, p := range addrs(n) {
+				b.answeredBy(p.Addr(), pods)
 				do(p.Addr(), udpHeaders+i*headroom6)
 			}
 		}
@@ -102,10 +110,28 @@ func (b bed) mtuOfService(n *node.Node) {
 	})
 	b.setMTU(n, smallMTU)
 	b.requestMTU(n, smallMTU)
-	each(func(to netip.Addr, _ int) { b.loads(to) })
-	b.requestMTU(n, nicMTU)
-	b.setMTU(n, nicMTU)
-	machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
+	each(func(to netip.Addr, _ int) {
+		for range 5 {
+			b.loads(to)
+		}
+	})
+}
+
+// answeredBy waits until all of these pods answer the client, and no others.
+func (b bed) answeredBy(to netip.Addr, pods []string) {
+	b.t.Helper()
+	machines.Eventually(b.t, fmt.Sprintf("%v answer at %s", pods, to), func(ctx context.Context) string {
+		out, err := b.Outside.Run(ctx, machines.Echo, "ask", "udp", netip.AddrPortFrom(to, bothPort).String(), "16", "1s")
+		answers := map[string]bool{}
+		for line := range strings.Lines(out) {
+			name, _, _ := strings.Cut(line, " ")
+			answers[name] = true
+		}
+		if have := slices.Sorted(maps.Keys(answers)); err != nil || !slices.Equal(have, pods) {
+			return fmt.Sprintf("%v did: %v: %s", have, err, out)
+		}
+		return ""
+	})
 }
 
 // forget has the host outside and the pods forget the MTUs that they have learned: pods would send fragments.
@@ -144,6 +170,10 @@ func (b bed) loads(from netip.Addr) {
 func (b bed) learns(to netip.Addr, size int) {
 	b.t.Helper()
 	b.forget()
+	out, err := b.Outside.Run(b.t.Context(), "ip", "route", "get", to.String())
+	if err != nil || strings.Contains(out, "mtu") {
+		b.t.Errorf("the client has forgotten no MTU on the way to %s: %v: %s", to, err, out)
+	}
 	machines.Eventually(b.t, "the client learns the MTU to "+to.String(), func(ctx context.Context) string {
 		_, _ = b.Outside.Run(ctx, machines.Echo, "mirror", netip.AddrPortFrom(to, bothPort).String(), "1",
 			fmt.Sprint(size)) // lost, or sent again in fragments

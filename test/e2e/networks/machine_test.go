@@ -140,8 +140,8 @@ func tryMachine(t *testing.T, c *sandbox.Cluster) {
 	}
 	frozen := freeze(t, c, "vm-1")
 	machines.Kubectl(t, c, "", "annotate", "pod", "-n", "green", "vm-3", arrived)
-	thaw(t, c, "vm-3", frozen) // soon: the other ends send nothing for some seconds
 	runsIn("vm-3")
+	thaw(t, c, "vm-3", frozen)
 	if err := c.Restart(t.Context(), "master", unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

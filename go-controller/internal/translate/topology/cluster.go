@@ -88,7 +88,7 @@ func (t Cluster) Rows(s *cluster.State, o nb.Owner) (translate.Rows, error) {
 		out.Reports = append(out.Reports, outdone(s, network, d.Ref(), d.UID)...)
 		n := s.Networks[network]
 		if n != nil {
-			out.Reports = append(out.Reports, overlapping(d.Overlaps, d.Ref(), d.UID)...)
+			out.Reports = append(out.Reports, overlapping(s, n, d.Ref(), d.UID)...)
 		}
 		if nodes, _ := unbridged(s, n); len(nodes) > 0 {
 			out.Reports = append(out.Reports, cluster.Problem{Ref: d.Ref(), UID: d.UID, Reason: reasonUnbridged,

@@ -35,7 +35,7 @@ func allNodes(m translate.Maker, s *cluster.State) []nb.Row {
 func noBackend(m translate.Maker, s *cluster.State, n *cluster.Network, in nb.Slot) []nb.Row {
 	var passes []netip.Prefix
 	if n != nil {
-		passes = slices.Concat(s.ExitAddresses(), n.Ranges())
+		passes = slices.Concat(s.ExitAddresses(), n.Ranges(), n.JoinSubnets)
 	}
 	var either []string
 	for _, p := range s.ServiceRanges() {

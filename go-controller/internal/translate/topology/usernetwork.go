@@ -103,18 +103,6 @@ func outdone(s *cluster.State, n names.Network, r cluster.Ref, uid string) (out 
 		"network, in which their pods stay: " + few(namespaces, 10) + "; delete one of the two networks"}}
 }
 
-// reasonOverlap is that of a Problem with a network of which some addresses may be Services', too.
-const reasonOverlap = "NetworkOverlapsServices"
-
-// overlapping reports what a network overlaps of a ServiceCIDR.
-func overlapping(overlaps string, r cluster.Ref, uid string) []cluster.Problem {
-	if overlaps == "" {
-		return nil
-	}
-	return []cluster.Problem{{Ref: r, UID: uid, Reason: reasonOverlap, Message: overlaps + ": where a Service has the " +
-		"address of a pod, pods of the network reach one of the two; choose another range"}}
-}
-
 // joining says which namespaces' pods may be in the network of a ClusterUserDefinedNetwork.
 func joining(s *cluster.State, u *cluster.UserNetwork) string {
 	var namespaces []string
@@ -205,7 +193,7 @@ func (t Cluster) userRows(s *cluster.State, o nb.Owner, u *cluster.UserNetwork) 
 		}
 	}
 	if c.True {
-		out.Reports = append(out.Reports, overlapping(u.Overlaps, u.Ref(), u.UID)...)
+		out.Reports = append(out.Reports, overlapping(s, u.Network, u.Ref(), u.UID)...)
 	}
 	out.Judged = &cluster.Judged{Ref: u.Ref(), UID: u.UID, Conditions: []cluster.Condition{c, allocated(s, u, c)}}
 	if c, ok := mapped(s, u, c); ok {

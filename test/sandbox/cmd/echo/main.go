@@ -165,11 +165,16 @@ func serve(port string) error {
 		}()
 	}
 	go func() { failed <- servePackets(packets, name) }()
+	// A connection that moves is silent meanwhile: nobody probes whether it is alive.
+	connections, err := (&net.ListenConfig{KeepAlive: -1}).Listen(context.Background(), "tcp", ":"+port)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
 	go func() {
 		failed <- (&http.Server{
-			Addr: ":" + port, ReadHeaderTimeout: 10 * time.Second,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, name) }),
-		}).ListenAndServe()
+			ReadHeaderTimeout: 10 * time.Second,
+			Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, name) }),
+		}).Serve(connections)
 	}()
 	return <-failed
 }
