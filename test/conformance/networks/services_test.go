@@ -61,8 +61,7 @@ func loadBalancers() group {
 		fromOutside("further/without node ports")
 	path := inE2E("gateway/gateway_test.go", "TestGateway", "Services and the MTU")
 	return group{"Services: load balancers' addresses", []string{"service.go"}, "", []behaviour{
-		{"the Service still answers when a link on the way has a smaller MTU", proved(path)},
-		{"the same over IPv6, with policy Local", notServed("OVN tells the pod nothing.",
+		{"the Service still answers when a link on the way has a smaller MTU", notServed("Its pods are not always told.",
 			"features/gateway.md#packets-that-are-too-large")},
 		{"the sender learns the MTU, and all endpoints are reached", proved(path)},
 		{"policy Local: endpoints of the node answer", proved(local, every)},

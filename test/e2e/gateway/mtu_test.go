@@ -80,42 +80,23 @@ spec:
   ipFamilyPolicy: RequireDualStack
   selector: {app: both}
   externalTrafficPolicy: %[1]s
-  ports:
-  - {name: u, protocol: UDP, port: 80, targetPort: 8080, nodePort: %[2]d}
-  - {name: t, port: 80, targetPort: 8080, nodePort: %[2]d}
+  ports: [{protocol: UDP, port: 80, targetPort: 8080, nodePort: %[2]d}]
 `
 
 // mtuOfService has a client outside send datagrams to a Service that are too large for its pods. The client learns the
 // MTU. Those of exactly that size are all answered, whichever pod they go to. Older releases of OVN lose larger ones:
-// see package services about fragments. Over TCP, pods learn the MTU of a smaller link, but for one case.
+// see package services about fragments.
 func (b bed) mtuOfService(n *node.Node) {
 	b.t.Helper()
-	defer func() {
-		b.requestMTU(n, nicMTU)
-		b.setMTU(n, nicMTU)
-		machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
-	}()
-	each := func(do func(policy string, to netip.Addr, header int)) {
-		for policy, pods := range map[string][]string{"Cluster": {"a", "b"}, "Local": {"a"}} {
-			machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
-			for i, p := range addrs(n) {
-				b.answeredBy(p.Addr(), pods)
-				do(policy, p.Addr(), udpHeaders+i*headroom6)
-			}
+	defer machines.Kubectl(b.t, b.Cluster, "", "delete", "service", "both")
+	for policy, pods := range map[string][]string{"Cluster": {"a", "b"}, "Local": {"a"}} {
+		machines.Kubectl(b.t, b.Cluster, fmt.Sprintf(both, policy, bothPort), "apply", "-f", "-")
+		for i, p := range addrs(n) {
+			b.answeredBy(p.Addr(), pods)
+			b.learns(p.Addr(), forPods-i*headroom6)
+			b.returns(p.Addr(), podMTU-udpHeaders-i*headroom6)
 		}
 	}
-	each(func(_ string, to netip.Addr, header int) {
-		b.learns(to, forPods+udpHeaders-header)
-		b.returns(to, podMTU-header)
-	})
-	b.setMTU(n, smallMTU)
-	b.requestMTU(n, smallMTU)
-	each(func(policy string, to netip.Addr, _ int) {
-		for range 2 {
-			// OVN 25.03 and 26.09 tell the pod nothing then. If this fails, docs/features/gateway.md must say so.
-			b.loads(to, policy != "Local" || to.Is4())
-		}
-	})
 }
 
 // answeredBy waits until all of these pods answer the client, and no others.
@@ -152,16 +133,6 @@ func (b bed) forget() {
 				b.t.Fatalf("%q in pod %s: %v: %s", flush, pod, err, out)
 			}
 		}
-	}
-}
-
-// loads checks that the client can load more from a Service than fits one packet, or that it can't.
-func (b bed) loads(from netip.Addr, can bool) {
-	b.t.Helper()
-	to := netip.AddrPortFrom(from, bothPort).String()
-	out, err := b.Outside.Run(b.t.Context(), machines.Echo, "load", to, "100000")
-	if (err == nil) != can {
-		b.t.Errorf("the client can load from %s: %v, want %v: %v: %s", to, err == nil, can, err, out)
 	}
 }
 

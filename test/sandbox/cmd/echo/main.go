@@ -5,7 +5,6 @@
 //	echo questions [WAIT]                           asks all lines "tcp|udp|sctp HOST:PORT" of its input, 64 at a time
 //	echo crowd [WAIT]                               opens connections for all lines "tcp|udp HOST:PORT", then asks
 //	echo mirror HOST:PORT COUNT SIZE                asks that often over UDP, with SIZE bytes for as many
-//	echo load HOST:PORT SIZE                        asks for that many bytes over TCP
 //	echo flood HOST:PORT COUNT SIZE                 sends COUNT UDP datagrams of SIZE bytes
 //	echo stray ADDRESS                              sends packets that belong to no connection
 //	echo freeze HOST:PORT                           asks on a TCP connection, and prints it, as one that moves
@@ -52,7 +51,7 @@ func main() {
 
 func run(args []string) error {
 	usage := errors.New("want `serve [PORT]`, `ask tcp|udp|sctp HOST:PORT [COUNT [WAIT]]`, `questions [WAIT]`, " +
-		"`crowd [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `load HOST:PORT SIZE`, `flood HOST:PORT COUNT SIZE`, " +
+		"`crowd [WAIT]`, `mirror HOST:PORT COUNT SIZE`, `flood HOST:PORT COUNT SIZE`, " +
 		"`stray ADDRESS`, `freeze HOST:PORT`, `thaw CONNECTION`, `databases HOST:PORT`, " +
 		"`cast GROUP:PORT WAIT` or `listen GROUP:PORT WAIT`")
 	switch {
@@ -85,8 +84,6 @@ func run(args []string) error {
 		return askAll(os.Stdin, os.Stdout, wait)
 	case len(args) == 4 && (args[0] == "flood" || args[0] == "mirror"):
 		return datagrams(args)
-	case len(args) == 3 && args[0] == "load":
-		return load(args[1], args[2], os.Stdout)
 	case len(args) == 2 && args[0] == "stray":
 		return stray(args[1])
 	case len(args) == 2 && args[0] == "freeze":
@@ -173,7 +170,9 @@ func serve(port string) error {
 	go func() {
 		failed <- (&http.Server{
 			ReadHeaderTimeout: 10 * time.Second,
-			Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, name) }),
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "%s %s\n", name, r.RemoteAddr)
+			}),
 		}).Serve(connections)
 	}()
 	return <-failed
@@ -276,7 +275,7 @@ func flood(address string, count, size int) error {
 
 func fetch(ctx context.Context, open dial, address string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: open}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
 	if err != nil {
 		return "", err
 	}
