@@ -57,19 +57,19 @@ type Agent struct {
 	memory passMemory    // what the last pass knew; the loop's own
 	health *healthChecks // the loop's own, too
 
-	life       context.Context            // of Run
-	parts      sync.WaitGroup             // what Run has started
-	diagnosis  diagnosis                  // of the management port
-	controller diagnosis                  // of ovn-controller
-	outage     *outage                    // what is wrong with the gateway
-	before     *before.Sysctls            // what `ovnkube cleanup node` puts back
-	isGateway  atomic.Bool                // whether the node is to be one
-	reported   atomic.Bool                // the Node says of its gateway what this agent found
-	found      bool                       // ovn-controller was, in its run directory; measureDaemons' own
-	denied     map[ovs.DenyingFlow]uint64 // what ACLs had dropped, or nil; measureDaemons' own
-	noOVS      error                      // that the database of Open vSwitch does not answer
+	life       context.Context // of Run
+	parts      sync.WaitGroup  // what Run has started
+	diagnosis  diagnosis       // of the management port
+	controller diagnosis       // of ovn-controller
+	outage     *outage         // what is wrong with the gateway
+	before     *before.Sysctls // what `ovnkube cleanup node` puts back
+	isGateway  atomic.Bool     // whether the node is to be one
+	reported   atomic.Bool     // the Node says of its gateway what this agent found
+	found      bool            // ovn-controller was, in its run directory; measureDaemons' own
+	noOVS      error           // that the database of Open vSwitch does not answer
 
-	turned atomic.Pointer[time.Time] // when the loop last turned; nil before it runs
+	turned atomic.Pointer[time.Time]  // when the loop last turned; nil before it runs
+	denied map[ovs.DenyingFlow]uint64 // what ACLs had dropped, nil at first; measureDaemons' own
 }
 
 // New prepares an agent. Its metrics go to registry.

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/northbound-net/northbound/go-controller/internal/annotation"
 	"github.com/northbound-net/northbound/go-controller/internal/names"
@@ -90,22 +92,15 @@ func (s *State) described(name Name) *Network {
 // Allows is the error that a network can't be beside the cluster's own, or that the operator does not let pods join the
 // network outside that it is joined to.
 func (s *State) Allows(n *Network) error {
-	for _, subnet := range n.Subnets {
-		for _, taken := range s.Config.Ranges() {
-			if taken.Overlaps(subnet.CIDR) {
-				return fmt.Errorf("subnets: %s overlaps %s, which the cluster itself uses", subnet.CIDR, taken)
-			}
-		}
+	const own = "which the cluster itself uses"
+	if text := Overlap("subnets", n.Ranges(), s.Config.Ranges()); text != "" {
+		return fmt.Errorf("%s, %s", text, own)
 	}
 	if err := s.allowsPrimary(n); err != nil {
 		return err
 	}
-	for _, join := range n.JoinSubnets {
-		for _, taken := range s.Config.Ranges() {
-			if taken.Overlaps(join) {
-				return fmt.Errorf("joinSubnets: %s overlaps %s, which the cluster itself uses", join, taken)
-			}
-		}
+	if text := Overlap("joinSubnets", n.JoinSubnets, s.Config.Ranges()); text != "" {
+		return fmt.Errorf("%s, %s", text, own)
 	}
 	if n.Topology != Localnet {
 		return nil
@@ -115,6 +110,16 @@ func (s *State) Allows(n *Network) error {
 			n.Physical.Name)
 	}
 	return s.Config.AllowsPhysical(n.Physical.Name, n.Physical.VLAN)
+}
+
+// Overlap says which of the ranges in a field of a network overlaps one that somebody else has; "" if none does.
+func Overlap(field string, ranges, taken []netip.Prefix) string {
+	for _, r := range ranges {
+		if i := slices.IndexFunc(taken, r.Overlaps); i >= 0 {
+			return fmt.Sprintf("%s: %s overlaps %s", field, r, taken[i])
+		}
+	}
+	return ""
 }
 
 // PodsAskingFor lists the pods that ask for an interface in a network other than the cluster's own, sorted.

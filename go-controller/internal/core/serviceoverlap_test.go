@@ -13,8 +13,8 @@ import (
 	"github.com/northbound-net/northbound/go-controller/internal/nbdb"
 )
 
-// A network that overlaps a ServiceCIDR is served, and an Event says so, whatever comes first.
-// In a primary network, packets to the network's own addresses are not taken for those to a Service without endpoints.
+// A network that overlaps a ServiceCIDR is served, and an Event says so, whatever comes first. In a primary network,
+// packets to the network's own addresses are not taken for those to a Service without endpoints.
 func TestNetworksAndServiceCIDRs(t *testing.T) {
 	const why = "subnets: 10.77.1.0/24 overlaps 10.77.0.0/16 of ServiceCIDR more: "
 	shop := cluster.Name{Namespace: "shop", Name: "blue"}

@@ -142,7 +142,7 @@ func (b bed) learns(to netip.Addr, size int) {
 	b.forget()
 	out, err := b.Outside.Run(b.t.Context(), "ip", "route", "get", to.String())
 	if err != nil || strings.Contains(out, "mtu") {
-		b.t.Errorf("the client has forgotten no MTU on the way to %s: %v: %s", to, err, out)
+		b.t.Errorf("the client still knows an MTU on the way to %s: %v: %s", to, err, out)
 	}
 	machines.Eventually(b.t, "the client learns the MTU to "+to.String(), func(ctx context.Context) string {
 		_, _ = b.Outside.Run(ctx, machines.Echo, "mirror", netip.AddrPortFrom(to, bothPort).String(), "1",

@@ -52,13 +52,7 @@ func tryCombinations(t *testing.T, c *sandbox.Cluster) {
 	var manifest strings.Builder
 	asked := [2][]string{}
 	for _, n := range combinations() {
-		fmt.Fprintf(&manifest, `
-apiVersion: k8s.cni.cncf.io/v1
-kind: NetworkAttachmentDefinition
-metadata: {name: %[1]s, namespace: %[3]s}
-spec: {config: '{"cniVersion": "1.1.0", "name": %[1]q, "type": "ovn-k8s-cni-overlay", %[2]s}'}
----
-`, n.name, n.config, namespace)
+		manifest.WriteString(definition(namespace, n.name, n.config))
 		for i := range asked {
 			more := n.asks
 			if more != "" {

@@ -13,37 +13,25 @@ import (
 
 // moving is two networks in the VLAN of the example, and a claim of addresses in the first one. The other one has no
 // subnets.
-const moving = `
-apiVersion: k8s.cni.cncf.io/v1
-kind: NetworkAttachmentDefinition
-metadata: {name: moving, namespace: shop}
-spec:
-  config: |
-    {"cniVersion": "1.1.0", "name": "moving", "type": "ovn-k8s-cni-overlay", "topology": "localnet", "vlanID": 100,
-     "physicalNetworkName": "lan", "subnets": "192.0.2.0/24,2001:db8:100::/64",
-     "excludeSubnets": "192.0.2.0/25,2001:db8:100::/112", "allowPersistentIPs": true}
----
-apiVersion: k8s.cni.cncf.io/v1
-kind: NetworkAttachmentDefinition
-metadata: {name: bare, namespace: shop}
-spec:
-  config: |
-    {"cniVersion": "1.1.0", "name": "bare", "type": "ovn-k8s-cni-overlay", "topology": "localnet", "vlanID": 100,
-     "physicalNetworkName": "lan"}
----
+func moving() string {
+	const inVLAN = `"topology": "localnet", "vlanID": 100, "physicalNetworkName": "lan"`
+	return definition("shop", "moving", inVLAN+`, "subnets": "192.0.2.0/24,2001:db8:100::/64", `+
+		`"excludeSubnets": "192.0.2.0/25,2001:db8:100::/112", "allowPersistentIPs": true`) +
+		definition("shop", "bare", inVLAN) + `
 apiVersion: k8s.cni.cncf.io/v1alpha1
 kind: IPAMClaim
 metadata: {name: moving, namespace: shop}
 spec: {network: moving, interface: net1}
 ---
 `
+}
 
 // tryMachinesInVLAN has virtual machines move from node to node in the VLAN, one that has a claim, and one that chooses
 // its addresses in a network without subnets. Pods stand for the machines. A host outside reaches each of them where it
 // runs.
 func tryMachinesInVLAN(t *testing.T, c *sandbox.Cluster, host client, hostAddrs []netip.Addr) {
 	install(t, c, claimKind, "ipamclaims.k8s.cni.cncf.io")
-	machines.Kubectl(t, c, moving, "apply", "-f", "-")
+	machines.Kubectl(t, c, moving(), "apply", "-f", "-")
 	for machine, networks := range map[string]string{
 		"claimed": `[{"name": "moving", "ipam-claim-reference": "moving"}]`,
 		"chosen":  `[{"name": "bare", "mac": "02:00:c0:00:02:4d", "ips": ["192.0.2.77/24", "2001:db8:100::4d/64"]}]`,

@@ -49,6 +49,17 @@ spec:
 `, name, namespace, networks, node)
 }
 
+// definition is a NetworkAttachmentDefinition with a configuration, without what all of them have.
+func definition(namespace, name, config string) string {
+	return fmt.Sprintf(`
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: %[2]s, namespace: %[1]s}
+spec: {config: '{"cniVersion": "1.1.0", "name": %[2]q, "type": "ovn-k8s-cni-overlay", %[3]s}'}
+---
+`, namespace, name, config)
+}
+
 // tenantPod is a pod of a tenant, with a number as the end of its addresses.
 func tenantPod(tenant, node string, number int) string {
 	return podWith(tenant, fmt.Sprintf("%s-%d", tenant, number), node,

@@ -182,6 +182,11 @@ func get(fd, option int, to unsafe.Pointer, size uintptr) error {
 	return nil
 }
 
+// put sets an option of TCP that is a struct.
+func put(fd, option int, from unsafe.Pointer, size uintptr) error {
+	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, option, string(unsafe.Slice((*byte)(from), size)))
+}
+
 // write makes a new socket the connection.
 func (f *frozen) write(fd int) error {
 	set := func(name string, option, value int) error {
@@ -206,13 +211,11 @@ func (f *frozen) write(fd int) error {
 		return fmt.Errorf("being connected to %s: %w", f.Remote, err)
 	}
 	for _, o := range f.options() {
-		text := string(unsafe.Slice((*byte)(unsafe.Pointer(&o)), unsafe.Sizeof(o)))
-		if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR_OPTIONS, text); err != nil {
+		if err := put(fd, unix.TCP_REPAIR_OPTIONS, unsafe.Pointer(&o), unsafe.Sizeof(o)); err != nil {
 			return fmt.Errorf("TCP_REPAIR_OPTIONS %d: %w", o.code, err)
 		}
 	}
-	text := string(unsafe.Slice((*byte)(unsafe.Pointer(&f.Window)), unsafe.Sizeof(f.Window)))
-	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR_WINDOW, text); err != nil {
+	if err := put(fd, unix.TCP_REPAIR_WINDOW, unsafe.Pointer(&f.Window), unsafe.Sizeof(f.Window)); err != nil {
 		return fmt.Errorf("TCP_REPAIR_WINDOW: %w", err)
 	}
 	return errors.Join(set("TCP_TIMESTAMP", unix.TCP_TIMESTAMP, int(int32(uint32(f.Timestamp)))),
